@@ -23,7 +23,7 @@ pub fn table() -> Table {
     Table {
         nodes: vec![
             node(eth::Input),
-            node(vlan::Input),
+            node(vlan::Input::default()),
             node(l2::Forward::default()),
             each(l2::Flood),
             node(ip4::InputFeatures),

@@ -468,12 +468,11 @@ impl Reader {
         }
     }
 
-    /// The whole header of an adjacency that was [loaded](Self::load), of which
-    /// [`Hot::header_len`] bytes are used.
-    #[inline]
-    pub fn header(&self, id: AdjacencyId, hot: &Hot) -> [u8; HEADER_MAX] {
+    /// What follows the first 14 bytes of an adjacency's header: 4 bytes for each tag.
+    #[inline(always)]
+    pub fn header_end(&self, id: AdjacencyId) -> [[u8; 4]; 2] {
         let line = self.cells.line(id as usize);
-        hot.whole(|word| line[HEADER_END.word + word].load(Relaxed))
+        std::array::from_fn(|word| line[HEADER_END.word + word].load(Relaxed).to_ne_bytes())
     }
 
     /// The next hop; `None`: the packet's destination itself.
@@ -591,14 +590,11 @@ mod tests {
                 (adjacency.fast_mtu, adjacency.header_len)
             );
             assert_eq!(
-                (
-                    reader.header(id, &hot),
-                    reader.next_hop(id),
-                    reader.source(id)
-                ),
-                (adjacency.header, adjacency.next_hop, adjacency.source)
+                (reader.next_hop(id), reader.source(id)),
+                (adjacency.next_hop, adjacency.source)
             );
             assert_eq!(hot.header(), adjacency.header[..14]);
+            assert_eq!(reader.header_end(id).concat(), adjacency.header[14..]);
             assert!(slab.retire(id));
             let retired = slab.retired();
             slab.reclaim(retired);

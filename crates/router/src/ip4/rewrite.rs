@@ -75,11 +75,12 @@ fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
 pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
     let l3 = p.l3;
     p.header_mut::<Header>(l3).decrement_ttl();
-    vlan::rewrite(cx, p)
+    let adjacency = cx.adjacencies.load(p.adjacency());
+    vlan::rewrite(cx, p, &adjacency)
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.
-#[cold]
+#[inline(never)]
 fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
     let adjacency = cx.adjacencies.load(p.adjacency());
     match adjacency.kind() {

@@ -79,11 +79,12 @@ fn decrement(p: &mut Pkt<'_>) {
 #[inline]
 pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
     decrement(p);
-    vlan::rewrite(cx, p)
+    let adjacency = cx.adjacencies.load(p.adjacency());
+    vlan::rewrite(cx, p, &adjacency)
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.
-#[cold]
+#[inline(never)]
 fn slow(cx: &Cx, p: &mut Pkt<'_>, total: usize) -> Next {
     let adjacency = cx.adjacencies.load(p.adjacency());
     // Every link carries packets of this size: a route with less does not change that.

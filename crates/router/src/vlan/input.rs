@@ -7,7 +7,7 @@
 //! parent. Where the parent is at layer 2, it takes what no sub-interface does.
 
 use graph::{Pkt, Stage, edges};
-use tables::interface::{Hot, Mode, Tags};
+use tables::interface::{Hot, Mode, Remembered, Tags};
 use wire::eth;
 use wire::vlan::{self, Tag};
 
@@ -51,7 +51,10 @@ edges! {
 }
 
 /// The stage.
-pub struct Input;
+#[derive(Default)]
+pub struct Input {
+    last: Remembered,
+}
 
 impl Stage<Cx> for Input {
     const NAME: &'static str = "vlan-input";
@@ -66,7 +69,7 @@ impl Stage<Cx> for Input {
             return Next::Runt;
         }
         let destination = mac(p, 0);
-        let Some(sub) = cx.interfaces.sub(p.rx_if, tags) else {
+        let Some(sub) = cx.interfaces.sub_remembered(p.rx_if, tags, &mut self.last) else {
             let parent = cx.interfaces.load(p.rx_if);
             return match parent.mode() {
                 Mode::L2 => cross(cx, p, parent, Tags::NONE).into(),

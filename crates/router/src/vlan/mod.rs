@@ -7,6 +7,7 @@ mod input;
 pub use input::Input;
 
 use graph::Pkt;
+use tables::adjacency::Hot;
 use tables::interface::Tags;
 use wire::eth;
 use wire::vlan::{self, Tag};
@@ -19,10 +20,9 @@ const MACS: usize = vlan::AT;
 /// Where the tags of a frame are.
 const OUTER: u8 = vlan::AT as u8;
 const INNER: u8 = OUTER + vlan::LEN as u8;
-/// Bytes of a header without tags, with one and with two.
+/// Bytes of a header without tags, and with one.
 const UNTAGGED: usize = eth::LEN;
 const ONE_TAG: usize = UNTAGGED + vlan::LEN;
-const TWO_TAGS: usize = ONE_TAG + vlan::LEN;
 
 /// Takes tags out of a frame that has them and is long enough.
 #[inline]
@@ -69,29 +69,21 @@ pub(crate) fn retag(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
 
 /// Writes its adjacency's header, with its tags if it has any, in front of a packet that leaves. False
 /// if there is no room for it.
-#[inline]
-pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>) -> bool {
-    let adjacency = cx.adjacencies.load(p.adjacency());
-    let header = cx.adjacencies.header(p.adjacency(), &adjacency);
+#[inline(always)]
+pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>, adjacency: &Hot) -> bool {
+    let [outer, inner] = cx.adjacencies.header_end(p.adjacency());
     let len = usize::from(adjacency.header_len());
     if !p.shift(i32::from(p.l3) - len as i32) {
         return false;
     }
     p.set_l3(len as u8);
     p.set_tx_if(adjacency.tx_if());
-    match len {
-        UNTAGGED => write::<UNTAGGED>(p, &header),
-        ONE_TAG => write::<ONE_TAG>(p, &header),
-        _ => write::<TWO_TAGS>(p, &header),
+    adjacency.write(p.header_mut(0));
+    if len > UNTAGGED {
+        *p.header_mut(UNTAGGED as u8) = outer;
+    }
+    if len > ONE_TAG {
+        *p.header_mut(ONE_TAG as u8) = inner;
     }
     true
-}
-
-/// Writes the first `N` bytes of a header. A number that is known makes this a few stores instead of
-/// a call.
-#[inline(always)]
-fn write<const N: usize>(p: &mut Pkt<'_>, header: &[u8; TWO_TAGS]) {
-    if let Some(header) = header.first_chunk::<N>() {
-        *p.header_mut(0) = *header;
-    }
 }

@@ -311,7 +311,7 @@ fn tags_need_room_in_front() {
         p.bytes_mut().copy_from_slice(&frame);
         let next = match tags {
             [] => format!("{:?}", eth::Input.packet(cx, &mut p)),
-            _ => format!("{:?}", vlan::Input.packet(cx, &mut p)),
+            _ => format!("{:?}", vlan::Input::default().packet(cx, &mut p)),
         };
         let left = p.bytes().to_vec();
         bufs.free(d);

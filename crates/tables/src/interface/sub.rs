@@ -59,6 +59,25 @@ const ALL: Field = Field::low("ALL", 0);
 /// Those of them that allow further tags.
 const FURTHER: Field = Field::high("FURTHER", 0);
 
+/// The sub-interfaces that somebody found last, by their VLAN identifiers. Each is looked at before it
+/// is believed: it may be another one's now, or nobody's.
+#[derive(Debug)]
+pub struct Remembered([u16; 256]);
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Remembered([0; _])
+    }
+}
+
+impl Remembered {
+    /// The one found last for tags like these.
+    #[inline(always)]
+    pub(super) fn like(&mut self, tags: Tags) -> &mut u16 {
+        &mut self.0[usize::from((tags.outer ^ tags.inner) as u8)]
+    }
+}
+
 /// The hash table.
 #[derive(Debug, Clone)]
 pub(super) struct Subs {
