@@ -72,6 +72,22 @@ fn a_device_that_loses_half_has_no_highest_rate() {
         let result: Value = serde_json::from_str(&result).expect("JSON");
         let highest = &result["parshall"]["highest"];
         let page = std::fs::read_to_string(page).expect("it has been written");
+        let ours = &result["parshall"];
+        let conditions = &ours["conditions"];
+        assert!(conditions["governor"].is_string() && conditions["unsent"].is_u64());
+        assert!(conditions["cycles_per_add"][1].as_f64() > Some(0.0));
+        assert_eq!(conditions["ports"][0]["mode"], "pcap");
+        assert!(ours["machine"]["kernel"].is_string() && ours["machine"]["command"].is_string());
+        for fact in [
+            "frequency governor",
+            "an addition's TSC cycles",
+            "packets not sent",
+        ] {
+            assert!(
+                page.contains(&fact.replace('\'', "&#39;")),
+                "not on the page: {fact}"
+            );
+        }
         let loss = result["parshall"]["whole"]["loss"].as_f64();
         let passes = result["parshall"]["valid"] == true && loss <= Some(0.001);
         assert_eq!(highest["valid"], passes, "{said}");

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod compare;
+pub mod conditions;
 pub mod cpu;
 pub mod invocation;
 pub mod machine;

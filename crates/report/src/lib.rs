@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod compare;
+pub mod conditions;
 pub mod html;
 pub mod loadtest;
 pub mod matrix;
@@ -17,3 +18,5 @@ pub mod published;
 pub mod setup;
 mod stats;
 pub mod text;
+
+pub use conditions::Conditions;

@@ -14,6 +14,7 @@ use loadgen::device::Sender;
 use loadgen::measure::point::Point;
 use loadgen::measure::search::Found;
 
+use crate::Conditions;
 use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};
 
 /// Everything that one run of the lab measured.
@@ -183,6 +184,19 @@ pub struct Run {
     /// Every trial and ramp step, in the order in which they ran.
     #[serde(default)]
     pub ramp: Vec<Point>,
+    /// Conditions of the measurement; not written where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
+}
+
+impl Run {
+    /// Why the run is not to be compared with others, though it may have a result; None if it is.
+    pub fn disturbed(&self) -> Option<String> {
+        if self.placement == Some(Placement::Flipped) {
+            return Some("the processors changed their distance".to_owned());
+        }
+        self.conditions.as_ref()?.disturbed()
+    }
 }
 
 impl LabResult {

@@ -31,7 +31,7 @@ const LEGEND: &[(char, &str)] = &[
     ('f', "processors far from each other"),
     (
         'x',
-        "processors changed their distance during the trial: not to be compared",
+        "the machine did not keep still, however often it was tried: not to be compared",
     ),
     ('s', "generator and device on one processor"),
     ('g', "bounded by the generator: the device may be faster"),
@@ -112,21 +112,20 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// Medians of one cell. They are those of the better placement on processors, and of the runs with
-/// processors near each other, if there are any.
+/// processors near each other, if there are any. Disturbed runs are in none of them.
 fn cell(result: &LabResult, load: &Load, (dut, io): &Column) -> Option<Cell> {
     let fits = |run: &&Run| run.valid && run.load == *load && (&run.dut, &run.io) == (dut, io);
     let runs: Vec<&Run> = result.runs.iter().filter(fits).collect();
-    let placements = [
-        None,
-        Some(Placement::Near),
-        Some(Placement::Far),
-        Some(Placement::Flipped),
-    ];
+    let still = [None, Some(Placement::Near), Some(Placement::Far)];
     let of = |spread: Option<Spread>| {
-        placements.iter().find_map(|placement| {
-            let alike = |run: &&Run| run.spread == spread && run.placement == *placement;
-            summary(&runs.iter().copied().filter(alike).collect::<Vec<_>>())
-        })
+        let there = || runs.iter().copied().filter(move |run| run.spread == spread);
+        let at = |placement: &Option<Placement>| {
+            let alike = |run: &&Run| run.disturbed().is_none() && run.placement == *placement;
+            summary(&there().filter(alike).collect::<Vec<_>>())
+        };
+        // Where all were disturbed, none is better than the last one.
+        let last = || summary(there().next_back().as_slice());
+        still.iter().find_map(at).or_else(last)
     };
     let all = [None, Some(Spread::Shared), Some(Spread::Apart)];
     let all = all.into_iter().filter_map(of);
@@ -139,10 +138,12 @@ fn summary(runs: &[&Run]) -> Option<Cell> {
         (Some(Spread::Shared), _) => "s",
         (_, Some(Placement::Near)) => "n",
         (_, Some(Placement::Far)) => "f",
-        (_, Some(Placement::Flipped)) => "x",
-        (_, None) => "",
+        (_, Some(Placement::Flipped) | None) => "",
     }
     .to_owned();
+    if first.disturbed().is_some() {
+        marks.push('x');
+    }
     if runs.iter().any(|run| run.limited_by_generator) {
         marks.push('g');
     }
@@ -232,6 +233,7 @@ mod tests {
     use loadgen::device::Sender;
 
     use super::*;
+    use crate::Conditions;
     use crate::model::{Ceiling, Generator};
     use crate::setup::{Direction, Family, Flows, Size};
 
@@ -334,6 +336,29 @@ mod tests {
         let column = (Dut::Parshall.into(), Io::Veth.into());
         let cell = cell(&result(runs), &SMALL, &column).unwrap();
         assert_eq!((cell.max_pps, cell.marks.as_str()), (16.0e6, "n"));
+    }
+
+    /// A disturbed run is not in a median; without any other it is shown, and marked.
+    #[test]
+    fn disturbed_runs_are_not_mixed_with_others() {
+        let of = |mpps, steal_percent| Run {
+            conditions: Some(Conditions {
+                steal_percent,
+                ..Conditions::default()
+            }),
+            ..run(Dut::Kernel, mpps, Spread::Shared, None)
+        };
+        let column = (Dut::Kernel.into(), Io::Veth.into());
+        let shown = |runs| {
+            let cell = cell(&result(runs), &SMALL, &column).unwrap();
+            (cell.max_pps / 1e6, cell.marks)
+        };
+        let mixed = vec![of(0.5, 9.0), of(1.2, 0.0), of(0.6, 9.0), of(1.0, 0.0)];
+        assert_eq!(shown(mixed), (1.0, "s".to_owned()));
+        assert_eq!(
+            shown(vec![of(0.5, 9.0), of(0.6, 9.0)]),
+            (0.6, "sx".to_owned())
+        );
     }
 
     #[test]

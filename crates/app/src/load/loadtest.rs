@@ -11,9 +11,9 @@ use serde_json::json;
 use loadgen::clock::Interruptible;
 use loadgen::device::Path;
 use loadgen::json::{self, About};
-use loadgen::measure::point::Point;
+use loadgen::measure::point::{self, Point};
 use loadgen::measure::ramp::{self, Plan};
-use loadgen::measure::search::{self, Found, Goal};
+use loadgen::measure::search::{self, Event, Found, Goal};
 use loadgen::measure::trial::Trial;
 use loadgen::model::rate::Rate;
 use loadgen::model::units::Pps;
@@ -21,6 +21,7 @@ use report::model::Run;
 use session::{Spec, TestPorts};
 
 use super::interrupt::Interrupt;
+use super::measured::{Measured, Measuring, Seen, Trials};
 use super::outcome;
 use super::pairs::Pairs;
 use super::progress::{Progress, Style};
@@ -159,6 +160,7 @@ impl Loadtest {
             _ => Vec::new(),
         };
         let interrupt = Interrupt::on_signal()?;
+        let measuring = Measuring::start()?;
         let to_open: Vec<session::Way<'_>> =
             ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
         let threads = self.traffic.threads();
@@ -167,10 +169,10 @@ impl Loadtest {
         self.say(&streams::not_told_apart(&ports, &ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
-            Some(search) => self.search(search, &mut ports, &ways, &clock, &goal),
+            Some(search) => self.search((search, &goal), &mut ports, &ways, &clock, measuring),
             None => {
                 let plan = self.at_most(plan, &mut ports, &clock, &goal)?;
-                self.climb(&plan, &mut ports, &ways, &clock)
+                self.climb(&plan, &mut ports, &ways, &clock, measuring)
             }
         }?;
         if fell_short {
@@ -231,7 +233,8 @@ impl Loadtest {
             return Ok(plan);
         }
         let paths = &mut ports.paths;
-        let trial = search::flat_out(paths, goal, clock, &mut |_| ()).map_err(|e| e.to_string())?;
+        let trial =
+            search::flat_out(paths, goal, clock, &mut |_: Event| ()).map_err(|e| e.to_string())?;
         paths.iter_mut().for_each(Path::start_over);
         let target = (trial.sent_pps().0 / paths.len() as f64).floor().max(1.0);
         self.say(&format!("-m max: {:.3} in each direction\n", Pps(target)));
@@ -287,26 +290,25 @@ impl Loadtest {
     /// Says whether the generator fell short.
     fn search(
         &self,
-        search: Search,
+        (search, goal): (Search, &Goal),
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
         clock: &Interruptible,
-        goal: &Goal,
+        measuring: Measuring,
     ) -> Result<bool, Box<dyn Error>> {
         let length = match search {
             Search::MaxRate => self.budget.max(2 * self.trial),
             Search::FlatOut => search::SHORTEST + self.trial,
         };
-        let progress = Progress::new(self.progress, length);
-        let mut watch = |event| progress.event(&event);
+        let mut observer = Trials::new(Progress::new(self.progress, length));
         let (paths, loss) = (&mut ports.paths, self.loss);
         let (said, found) = match search {
             Search::MaxRate => {
-                let found = search::max_rate(paths, goal, clock, &mut watch);
+                let found = search::max_rate(paths, goal, clock, &mut observer);
                 found.map(|found| (text::of_search(&found, loss), found))
             }
             Search::FlatOut => {
-                let trial = search::flat_out(paths, goal, clock, &mut watch);
+                let trial = search::flat_out(paths, goal, clock, &mut observer);
                 trial.map(|trial| {
                     (
                         text::of_trial("flat out", &trial),
@@ -316,10 +318,15 @@ impl Loadtest {
             }
         }
         .map_err(|e| e.to_string())?;
-        drop(progress);
+        drop(observer);
+        let seen = Seen {
+            ceiling_pps: found.flat_out_pps,
+            unsent: point::unsent(&found.trials),
+        };
+        let measured = measuring.end(&self.traffic, ports, ways, seen)?;
         let streams = streams::rows(ports, ways);
         let note = ways[0].0.rate_note(search == Search::FlatOut);
-        let document = json!({
+        let mut document = json!({
             "sender": ports.sender,
             "fallback": ports.fallback,
             "search": &found,
@@ -328,7 +335,8 @@ impl Loadtest {
             "streams": streams,
             "pacing": streams::pacing(&ports.paths, ways),
         });
-        self.write(&document, || {
+        measured.add_to(&mut document);
+        self.write(&document, measured, || {
             outcome::of_search(&self.traffic, ports.sender, ways, found.clone())
         })?;
         self.say_note(note.as_deref());
@@ -345,6 +353,7 @@ impl Loadtest {
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
         clock: &Interruptible,
+        measuring: Measuring,
     ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
@@ -355,6 +364,17 @@ impl Loadtest {
         })
         .map_err(|e| e.to_string())?;
         drop(progress);
+        let due = ramp.whole.ways.iter();
+        let seen = Seen {
+            ceiling_pps: self
+                .given()
+                .is_none()
+                .then_some(plan.target.0 * ways.len() as f64),
+            unsent: due
+                .map(|way| way.offered.saturating_sub(way.sent.packets))
+                .sum(),
+        };
+        let measured = measuring.end(&self.traffic, ports, ways, seen)?;
         let sending = &ways[0].0;
         let about = About {
             profile: &self.traffic.profile,
@@ -373,7 +393,8 @@ impl Loadtest {
         document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
         document["parshall"]["highest"] = outcome::highest(&run, self.loss);
-        self.write(&document, || run.clone())?;
+        measured.add_to(&mut document["parshall"]);
+        self.write(&document, measured, || run.clone())?;
         self.say_note(note.as_deref());
         self.say(&text::of_ramp(&ramp, &run, self.loss));
         self.say(&streams::doubled(&document["parshall"]["streams"]));
@@ -381,13 +402,20 @@ impl Loadtest {
     }
 
     /// Writes the requested files.
-    fn write(&self, document: &serde_json::Value, run: impl FnOnce() -> Run) -> crate::Outcome {
+    fn write(
+        &self,
+        document: &serde_json::Value,
+        measured: Measured,
+        run: impl FnOnce() -> Run,
+    ) -> crate::Outcome {
+        self.say(&measured.warning());
         if let Some(file) = &self.json {
             write_json(file, document)?;
         }
         if let Some(file) = &self.output {
             let profile = &self.traffic.profile;
-            output::write(file, &outcome::html(document, profile, run(), self.loss))?;
+            let page = outcome::html(document, profile, (run(), measured), self.loss);
+            output::write(file, &page)?;
         }
         Ok(())
     }

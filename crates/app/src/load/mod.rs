@@ -7,6 +7,7 @@ mod dry;
 mod interface;
 mod interrupt;
 mod loadtest;
+mod measured;
 mod outcome;
 mod pairs;
 pub mod progress;

@@ -9,14 +9,20 @@ use loadgen::model::units::Pps;
 use loadgen::receive::{Match, Version};
 use report::html::{self, Drawing};
 use report::loadtest::{self, LoadTest};
-use report::model::{LabResult, Run};
+use report::model::{LabResult, Machine, Run};
 use report::setup::{Direction, Family, Flows, Load, Size, Word};
 use session::Spec;
 
+use super::measured::Measured;
 use super::traffic::{Sending, Traffic};
 
 /// The page of a test whose JSON is `document`, with too much loss from the share `loss` on.
-pub fn html(document: &Value, profile: &str, run: Run, loss: f64) -> String {
+pub fn html(
+    document: &Value,
+    profile: &str,
+    (run, measured): (Run, Measured),
+    loss: f64,
+) -> String {
     let name = "device";
     let tests = loadtest::of_json(name, document).unwrap_or_else(|why| {
         vec![LoadTest {
@@ -31,8 +37,14 @@ pub fn html(document: &Value, profile: &str, run: Run, loss: f64) -> String {
     };
     let tests: Vec<LoadTest> = tests.into_iter().map(of_profile).collect();
     let result = LabResult {
-        machine: lab::machine::describe(),
-        runs: vec![run],
+        machine: Machine {
+            ports: measured.conditions.ports.clone(),
+            ..measured.machine
+        },
+        runs: vec![Run {
+            conditions: Some(measured.conditions),
+            ..run
+        }],
         ..LabResult::default()
     };
     let drawing = Drawing {

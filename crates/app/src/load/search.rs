@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use loadgen::clock::Interruptible;
-use loadgen::measure::point::Point;
+use loadgen::measure::point::{self, Point};
 use loadgen::measure::search::runs::Runs;
 use loadgen::model::units::Pps;
 use loadgen::search::classify::Goal;
@@ -16,6 +16,7 @@ use loadgen::search::{Device, Limits, binary, mlrsearch, rfc2544, soak};
 use session::Spec;
 
 use super::interrupt::Interrupt;
+use super::measured::{Measuring, Seen, Trials};
 use super::pairs::Pairs;
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
@@ -130,20 +131,26 @@ impl Search {
         let to_open: Vec<session::Way<'_>> =
             ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
         let interrupt = Interrupt::on_signal()?;
+        let measuring = Measuring::start()?;
         let mut ports = session::open(&to_open, &[], self.traffic.threads(), &interrupt)?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
-        let progress = Progress::new(self.progress, limits.budget);
-        let mut tell = |event| progress.event(&event);
-        let mut runs = Runs::new(&mut ports.paths, &clock, &mut tell);
+        let mut observer = Trials::new(Progress::new(self.progress, limits.budget));
+        let mut runs = Runs::new(&mut ports.paths, &clock, &mut observer);
         let (result, said) = self
             .search(&mut runs, &limits, &ways)
             .map_err(|e| e.to_string())?;
         let trials = runs.points;
-        drop(progress);
+        drop(observer);
+        let is_max = matches!(self.rate, Pace::Max);
+        let seen = Seen {
+            ceiling_pps: trials.first().filter(|_| is_max).map(|flat| flat.sent_pps),
+            unsent: point::unsent(&trials),
+        };
+        let measured = measuring.end(&self.traffic, &ports, &ways, seen)?;
         let note = ways[0].0.rate_note(false);
-        let document = json!({
+        let mut document = json!({
             "method": self.method.name(),
             "sender": ports.sender,
             "fallback": ports.fallback,
@@ -155,9 +162,11 @@ impl Search {
             "streams": streams::rows(&ports, &ways),
             "pacing": streams::pacing(&ports.paths, &ways),
         });
+        measured.add_to(&mut document);
         if let Some(file) = &self.json {
             write_json(file, &document)?;
         }
+        self.say(&measured.warning());
         self.say(&note.map(|note| note + "\n").unwrap_or_default());
         self.say(&said);
         self.say(&streams::doubled(&document["streams"]));

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loadgen::measure::search::{Event, Found};
+use loadgen::measure::{point, repeat};
+use report::Conditions;
 use report::model::{Ceiling, LabResult, Machine, PortMode, Run};
 use report::setup::{Direction, Dut, Family, Io, Lane, Load, Spread};
 
@@ -22,6 +24,7 @@ use self::device::{Cpus, Running};
 use self::load::{FlatOut, Outcome};
 use self::plan::Depth;
 use self::topology::Topology;
+use crate::conditions::Watch;
 use crate::cpu::Stat;
 use crate::invocation::{self, Loadtest, Search};
 use crate::machine;
@@ -105,6 +108,8 @@ struct Comparison<'a> {
     /// Run in a device's namespace once it forwards.
     prepare: Option<&'a Script>,
     cpus: Cpus,
+    /// A load that was disturbed is measured again.
+    repeats: bool,
     begin: Instant,
     expected: f64,
     result: LabResult,
@@ -141,6 +146,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         router: "",
         prepare: None,
         cpus,
+        repeats: true,
         begin: Instant::now(),
         expected: per_round * f64::from(options.rounds),
         result: LabResult {
@@ -188,6 +194,7 @@ impl Case {
             router: &self.router,
             prepare: self.prepare.as_ref(),
             cpus,
+            repeats: false,
             begin: Instant::now(),
             expected: 0.0,
             result: LabResult::default(),
@@ -280,14 +287,40 @@ impl Comparison<'_> {
             self.note_port(port);
         }
         for load in loads {
-            let run = self
-                .add_routes(&mut running, load, &topology)
-                .and_then(|()| self.load(candidate, running.lane, load, round, &topology));
-            let run = run
-                .unwrap_or_else(|error| candidate.run(running.lane, load, round, nothing(&error)));
-            self.result.runs.push(run);
+            let lane = running.lane;
+            let failed = |error| candidate.run(lane, load, round, nothing(&error));
+            if let Err(error) = self.add_routes(&mut running, load, &topology) {
+                self.result.runs.push(failed(error));
+                continue;
+            }
+            repeat::until_it_counts(|| {
+                let watch = Watch::start()?;
+                let run = self.load(candidate, lane, load, round, &topology);
+                let run = self.under(watch.end()?, spread, run.unwrap_or_else(failed));
+                let counts = !self.repeats || run.disturbed().is_none();
+                self.result.runs.push(run);
+                Ok(((), counts))
+            })?;
         }
         running.stop()
+    }
+
+    /// The run with the conditions under which it was.
+    fn under(&self, seen: Conditions, spread: Spread, run: Run) -> Run {
+        let conditions = Conditions {
+            ceiling_pps: run.conditions.and_then(|known| known.ceiling_pps),
+            unsent: (!run.ramp.is_empty()).then(|| point::unsent(&run.ramp)),
+            generator_cpus: vec![self.cpus.generator],
+            device_cpus: vec![match spread {
+                Spread::Shared => self.cpus.generator,
+                Spread::Apart => self.cpus.device,
+            }],
+            ..seen
+        };
+        Run {
+            conditions: Some(conditions),
+            ..run
+        }
     }
 
     /// Starts a device and prepares it.
@@ -345,6 +378,10 @@ impl Comparison<'_> {
         // The ceiling is that of a single trial, and the search ends within a percent or two of the
         // rate.
         run.limited_by_generator = run.max_pps > 0.95 * ceiling;
+        run.conditions = Some(Conditions {
+            ceiling_pps: Some(ceiling),
+            ..Conditions::default()
+        });
         if let Some(flat) = flat {
             let Cpus { generator, device } = self.cpus;
             let (seconds, method) = attribution::device(spread, &flat, alone, generator, device);

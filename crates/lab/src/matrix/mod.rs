@@ -1,29 +1,26 @@
 //! Many configurations, each measured many times in random order.
 
 pub mod command;
-mod disturbance;
 pub mod file;
 pub mod journal;
 
 use std::path::Path;
 use std::time::Instant;
 
+use loadgen::measure::repeat::ATTEMPTS;
+use report::Conditions;
 use report::matrix::{MatrixResult, MatrixRun};
 use report::model::Machine;
-use report::setup::Placement;
 use sandbox::Error;
 
 use self::command::Pending;
-use self::disturbance::Watch;
 use self::file::{Configuration, Device, Plan};
 use self::journal::Journal;
 use crate::compare::{BEYOND_BUDGET, Case, Progress, Step};
+use crate::conditions::Watch;
 use crate::machine;
 use crate::power::Meter;
 use crate::random::Random;
-
-/// Attempts at a run: one that does not count is repeated.
-const ATTEMPTS: u32 = 3;
 
 /// What a matrix is measured with.
 #[derive(Debug)]
@@ -132,7 +129,13 @@ fn measure(configuration: &Configuration, tools: &Tools<'_>) -> Result<MatrixRun
         unfit: error.to_string(),
         ..MatrixRun::default()
     });
-    let conditions = watch.end()?;
+    let conditions = Conditions {
+        ceiling_pps: run.ceiling_pps,
+        unsent: run.conditions.unsent,
+        generator_cpus: run.conditions.generator_cpus,
+        device_cpus: run.conditions.device_cpus,
+        ..watch.end()?
+    };
     let unfit = match run.unfit.is_empty() {
         true => conditions.disturbed().unwrap_or_default(),
         false => run.unfit,
@@ -154,14 +157,12 @@ fn of_lab(case: &Case, tools: &Tools<'_>) -> Result<MatrixRun, Error> {
     let run = result.runs.into_iter().next().unwrap_or_default();
     let unfit = match run.valid {
         false => run.why.clone(),
-        true if run.placement == Some(Placement::Flipped) => {
-            "the processors changed their distance".to_owned()
-        }
-        true => String::new(),
+        true => run.disturbed().unwrap_or_default(),
     };
     Ok(MatrixRun {
         figure: run.valid.then_some(run.max_pps),
         unfit,
+        conditions: run.conditions.clone().unwrap_or_default(),
         ceiling_pps: (ceiling > 0.0).then_some(ceiling),
         ports: result.machine.ports,
         run: Some(run),

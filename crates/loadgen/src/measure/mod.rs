@@ -2,6 +2,7 @@
 
 pub mod point;
 pub mod ramp;
+pub mod repeat;
 pub mod search;
 #[cfg(test)]
 pub(crate) mod simulated;

@@ -19,4 +19,14 @@ pub struct Point {
     /// Length of the trial in seconds.
     #[serde(default)]
     pub seconds: f64,
+    /// True if the machine did not keep still meanwhile, so that this is not to be compared with
+    /// others; not written where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
+}
+
+/// Packets that were due in trials and not sent.
+pub fn unsent(points: &[Point]) -> u64 {
+    let short = |p: &Point| (p.offered_pps - p.sent_pps).max(0.0) * p.seconds;
+    points.iter().map(short).sum::<f64>().round() as u64
 }

@@ -154,6 +154,7 @@ impl Trial {
             loss: self.loss(),
             valid: self.valid,
             seconds: self.seconds,
+            disturbed: false,
         }
     }
 }

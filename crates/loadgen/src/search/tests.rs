@@ -262,7 +262,7 @@ fn on_ports<T>(
     let simulation = Simulation::new(device);
     let mut paths = simulation.paths(1);
     let begin = simulation.now();
-    let mut watch = |_| {};
+    let mut watch = |_: Event| {};
     let mut runs = Runs::new(&mut paths, &simulation, &mut watch);
     let found = search(&mut runs).unwrap();
     (found, simulation.now().since(begin).as_secs_f64())

@@ -45,7 +45,7 @@ fn device(run: &Run) -> String {
 /// The runs of a result that can be compared with others.
 fn runs(result: &LabResult) -> impl Iterator<Item = &Run> {
     let runs = result.runs.iter();
-    runs.filter(|run| run.valid && run.placement != Some(Placement::Flipped))
+    runs.filter(|run| run.valid && run.disturbed().is_none())
 }
 
 /// Names, and the rates that were measured under each, in millions of packets a second.

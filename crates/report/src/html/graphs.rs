@@ -55,6 +55,7 @@ fn trials<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> String {
                 loss,
                 valid,
                 seconds,
+                disturbed,
             } in &run.ramp
             {
                 let _ = writeln!(
@@ -66,10 +67,10 @@ fn trials<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> String {
                     sent_pps / 1e6,
                     forwarded_pps / 1e6,
                     loss * 100.0,
-                    if *valid {
-                        "yes"
-                    } else {
-                        "<span class=\"bad\">no</span>"
+                    match (valid, disturbed) {
+                        (_, true) => "<span class=\"bad\">disturbed</span>",
+                        (true, _) => "yes",
+                        (false, _) => "<span class=\"bad\">no</span>",
                     }
                 );
             }

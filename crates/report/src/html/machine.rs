@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::escape;
+use crate::Conditions;
 use crate::model::{Ceiling, LabResult, Machine};
 
 /// The machine table, the ports' modes and the generator's ceiling.
@@ -38,7 +39,7 @@ pub(super) fn section(result: &LabResult) -> String {
 }
 
 /// Names and values, as HTML; the value of an unknown fact is empty.
-fn facts(result: &LabResult) -> [(&'static str, String); 13] {
+fn facts(result: &LabResult) -> [(&'static str, String); 16] {
     let m = &result.machine;
     let known = |known: bool, text: String| if known { text } else { String::new() };
     let gib = m.memory_bytes as f64 / (1u64 << 30) as f64;
@@ -55,6 +56,9 @@ fn facts(result: &LabResult) -> [(&'static str, String); 13] {
         .versions
         .iter()
         .map(|(name, version)| escape(&format!("{name} {version}")));
+    let conditions = || result.runs.iter().filter_map(|run| run.conditions.as_ref());
+    let governors: BTreeSet<&str> = conditions().map(|c| c.governor.as_str()).collect();
+    let governors = governors.into_iter().filter(|g| !g.is_empty()).map(escape);
     let command = format!("<code>{}</code>", escape(&m.command));
     [
         ("machine", escape(&m.product)),
@@ -66,8 +70,20 @@ fn facts(result: &LabResult) -> [(&'static str, String); 13] {
         ("system", escape(&m.os)),
         ("kernel", escape(&m.kernel)),
         ("processors' distance", distance),
-        // Nobody has looked at it while a device was tested from outside.
-        ("steal", known(!result.is_from_outside(), steal)),
+        // Of older tests of a device from outside it is not known.
+        (
+            "steal",
+            known(
+                !result.is_from_outside() || conditions().next().is_some(),
+                steal,
+            ),
+        ),
+        ("an addition&#39;s TSC cycles", escape(&speed(conditions()))),
+        ("packets not sent", unsent(conditions())),
+        (
+            "frequency governor",
+            governors.collect::<Vec<_>>().join(", "),
+        ),
         (
             "processor time of a device",
             methods.collect::<Vec<_>>().join("<br>"),
@@ -81,6 +97,29 @@ fn facts(result: &LabResult) -> [(&'static str, String); 13] {
             known(m.seconds > 0.0, format!("{:.0} s", m.seconds)),
         ),
     ]
+}
+
+/// The processor's speed over all runs; empty if nobody looked at it.
+fn speed<'a>(conditions: impl Iterator<Item = &'a Conditions>) -> String {
+    let seen = conditions.filter_map(|c| c.cycles_per_add);
+    let seen: Vec<f64> = seen.flat_map(|(before, after)| [before, after]).collect();
+    let least = seen.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = seen.iter().copied().fold(0.0, f64::max);
+    match seen.is_empty() {
+        true => String::new(),
+        false => {
+            format!("{least:.2} to {most:.2}: the processor's speed before and after each run")
+        }
+    }
+}
+
+/// Packets of all runs that the generator did not send; empty if nothing was due.
+fn unsent<'a>(conditions: impl Iterator<Item = &'a Conditions>) -> String {
+    let unsent: Vec<u64> = conditions.filter_map(|c| c.unsent).collect();
+    match unsent.is_empty() {
+        true => String::new(),
+        false => format!("{} of all runs", unsent.iter().sum::<u64>()),
+    }
 }
 
 fn ports(machine: &Machine) -> String {

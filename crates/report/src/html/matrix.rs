@@ -7,8 +7,8 @@ use super::loadtest::{END, table};
 use super::{Page, escape, graphs, machine};
 use crate::compare::Confidence;
 use crate::matrix::text::{change, number, unfit};
-use crate::matrix::{Curve, MatrixResult, Row, curves};
-use crate::model::LabResult;
+use crate::matrix::{Curve, MatrixResult, MatrixRun, Row, curves};
+use crate::model::{LabResult, Run};
 
 /// Curves longer than this ratio of their ends are drawn on a logarithmic axis.
 const DECADES: f64 = 100.0;
@@ -23,7 +23,7 @@ pub fn matrix(result: &MatrixResult, confidence: Confidence) -> String {
     main.push_str("</section>\n");
     main.push_str(&machine::section(&LabResult {
         machine: result.machine.clone(),
-        runs: result.runs.iter().filter_map(|r| r.run.clone()).collect(),
+        runs: result.runs.iter().map(of_machine).collect(),
         ..LabResult::default()
     }));
     main.push_str(METHOD);
@@ -34,6 +34,14 @@ pub fn matrix(result: &MatrixResult, confidence: Confidence) -> String {
         charts: &chart,
     }
     .html()
+}
+
+/// What a run says of the machine.
+fn of_machine(run: &MatrixRun) -> Run {
+    Run {
+        conditions: Some(run.conditions.clone()),
+        ..run.run.clone().unwrap_or_default()
+    }
 }
 
 fn head(result: &MatrixResult) -> String {

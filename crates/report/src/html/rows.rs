@@ -19,6 +19,7 @@ pub(crate) struct Device {
     pub lane: Word<Lane>,
     pub spread: Option<Spread>,
     pub placement: Option<Placement>,
+    pub is_disturbed: bool,
 }
 
 /// All rounds of one device under one load test.
@@ -66,6 +67,7 @@ impl Device {
             lane: run.lane.clone(),
             spread: run.spread,
             placement: run.placement,
+            is_disturbed: run.disturbed().is_some(),
         }
     }
 
@@ -76,11 +78,15 @@ impl Device {
         if lane != dut && !lane.is_empty() {
             label = format!("{label}, {lane}");
         }
-        match (self.spread, self.placement) {
+        label = match (self.spread, self.placement) {
             (None, _) => label,
             (Some(Spread::Shared), _) => label + ", one CPU",
             (Some(Spread::Apart), None) => label + ", two CPUs",
             (Some(Spread::Apart), Some(placement)) => format!("{label}, two CPUs {placement}"),
+        };
+        match (self.is_disturbed, self.placement) {
+            (true, Some(Placement::Flipped)) | (false, _) => label,
+            (true, _) => label + ", disturbed",
         }
     }
 }

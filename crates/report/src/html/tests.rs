@@ -72,6 +72,7 @@ fn run(dut: Dut, io: Io, lane: Lane, size: Size, capacity: f64, round: u32) -> R
             loss: 1.0 - forwarded / offered,
             valid: offered < 7e6,
             seconds: 1.0,
+            disturbed: false,
         }
     };
     let steps = [

@@ -8,6 +8,7 @@ use loadgen::measure::point::Point;
 use loadgen::model::units::Pps;
 
 use super::{Channel, Curve, Latency, LoadTest, Sample};
+use crate::Conditions;
 use crate::html::rows;
 use crate::model::LabResult;
 
@@ -78,10 +79,12 @@ fn of_ramp(name: &str, value: &Value) -> Result<LoadTest, String> {
         return Err("stats has no sample in which packets were sent".to_owned());
     }
     let settings = vars.iter().filter(|(key, _)| *key != "profile_file");
+    let settings = settings.map(|(k, v)| (k.clone(), plain(v)));
+    let ours = value.get("parshall").unwrap_or(&Value::Null);
     Ok(LoadTest {
         name: name.to_owned(),
         profile,
-        settings: settings.map(|(k, v)| (k.clone(), plain(v))).collect(),
+        settings: settings.chain(conditions(ours)).collect(),
         curves,
         remarks: value.get("parshall").map(remarks).unwrap_or_default(),
         latencies: value.get("parshall").map(latencies).unwrap_or_default(),
@@ -157,6 +160,14 @@ fn latencies(ours: &Value) -> Vec<Latency> {
         .collect()
 }
 
+/// The conditions of a test of ours by name; none in older files.
+fn conditions(ours: &Value) -> impl Iterator<Item = (String, String)> {
+    let known = Conditions::deserialize(&ours["conditions"]).ok();
+    let facts = known.map(|conditions| conditions.facts());
+    let facts = facts.into_iter().flatten();
+    facts.map(|(name, value)| (name.to_owned(), value))
+}
+
 /// The search's own trials.
 fn of_search(name: &str, value: &Value) -> Result<LoadTest, String> {
     let search = object(value, "", "search")?;
@@ -174,7 +185,7 @@ fn of_search(name: &str, value: &Value) -> Result<LoadTest, String> {
         curves: vec![of_trials(&trials).ok_or("search.trials is empty")?],
         remarks,
         latencies: latencies(value),
-        ..LoadTest::default()
+        settings: conditions(value).collect(),
     })
 }
 
@@ -216,7 +227,7 @@ fn of_trials(points: &[Point]) -> Option<Curve> {
         received_pps: p.forwarded_pps,
         received_percent: None,
         loss: p.loss,
-        is_valid: p.valid,
+        is_valid: p.valid && !p.disturbed,
     });
     let finite = |s: &Sample| s.sent_pps.is_finite() && s.received_pps.is_finite();
     let mut samples: Vec<Sample> = samples.filter(finite).collect();

@@ -5,6 +5,7 @@ pub mod text;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Conditions;
 use crate::model::{Machine, PortMode, Run};
 
 pub use curves::{Curve, Row, curves};
@@ -79,37 +80,6 @@ pub struct MatrixRun {
     pub run: Option<Run>,
 }
 
-/// What the processors did during a measurement, by which others can be compared with it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Conditions {
-    /// Processor time that the hypervisor took, in percent of all processor time.
-    pub steal_percent: f64,
-    /// TSC cycles of an addition that needs the one before, before and after; null if not known.
-    pub cycles_per_add: Option<(f64, f64)>,
-}
-
-/// Steal above this disturbs a measurement, in percent.
-const STEAL: f64 = 5.0;
-/// Change of a processor's speed that disturbs a measurement, as a share.
-const SPEED: f64 = 0.1;
-
-impl Conditions {
-    /// Why a measurement under them does not count; None if it does.
-    pub fn disturbed(&self) -> Option<String> {
-        if self.steal_percent > STEAL {
-            let steal = self.steal_percent;
-            return Some(format!(
-                "the hypervisor took {steal:.1} % of the processors"
-            ));
-        }
-        let (before, after) = self.cycles_per_add?;
-        let is_steady = before.max(after) <= before.min(after) * (1.0 + SPEED);
-        (!is_steady).then(|| {
-            format!("the processor's speed changed: an addition took {before:.2}, then {after:.2} cycles")
-        })
-    }
-}
-
 impl MatrixRun {
     /// The figure of a run that counts.
     pub fn counted(&self) -> Option<f64> {
@@ -172,23 +142,6 @@ pub(crate) mod tests {
             ..MatrixRun::default()
         });
         result
-    }
-
-    #[test]
-    fn what_disturbs_is_named() {
-        let said = |steal_percent, cycles_per_add| {
-            Conditions {
-                steal_percent,
-                cycles_per_add,
-            }
-            .disturbed()
-        };
-        assert_eq!(said(1.0, Some((1.0, 1.09))), None);
-        assert_eq!(said(1.0, None), None);
-        assert!(said(6.0, None).unwrap().contains("6.0 %"));
-        for speed in [(1.0, 1.2), (1.2, 1.0)] {
-            assert!(said(0.0, Some(speed)).unwrap().contains("speed changed"));
-        }
     }
 
     #[test]

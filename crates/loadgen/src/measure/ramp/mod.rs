@@ -87,6 +87,7 @@ impl Ramp {
                 },
                 valid: sample.valid,
                 seconds: sample.at - std::mem::replace(&mut before, sample.at),
+                disturbed: false,
             }
         };
         self.samples.iter().map(point).collect()

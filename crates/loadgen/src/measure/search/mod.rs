@@ -126,6 +126,23 @@ pub enum Event {
     },
 }
 
+/// Hears of a running search.
+pub trait Observer {
+    /// Something begins or has ended.
+    fn event(&mut self, event: Event);
+
+    /// True if the machine did not keep still during the trial that has just ended.
+    fn was_disturbed(&mut self) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(Event)> Observer for F {
+    fn event(&mut self, event: Event) {
+        self(event);
+    }
+}
+
 /// The result of a search. Rates are totals of all directions, in packets a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
@@ -190,7 +207,7 @@ pub fn flat_out(
     paths: &mut [Path],
     goal: &Goal,
     clock: &dyn Clock,
-    watch: &mut dyn FnMut(Event),
+    watch: &mut dyn Observer,
 ) -> Result<Trial, Failure> {
     let mut runs = Runs::new(paths, clock, watch);
     runs.warm_up(goal.ceiling)?;
@@ -207,7 +224,7 @@ pub fn max_rate(
     paths: &mut [Path],
     goal: &Goal,
     clock: &dyn Clock,
-    watch: &mut dyn FnMut(Event),
+    watch: &mut dyn Observer,
 ) -> Result<Found, Failure> {
     let deadline = clock.now().after(goal.budget);
     let left = || deadline.since(clock.now());

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Event, SHORTEST};
+use super::{Event, Observer, SHORTEST};
 use crate::clock::Clock;
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
+use crate::measure::repeat;
 use crate::measure::trial::{self, Trial};
 use crate::model::units::Pps;
 
@@ -13,18 +14,14 @@ use crate::model::units::Pps;
 pub struct Runs<'a> {
     paths: &'a mut [Path],
     clock: &'a dyn Clock,
-    watch: &'a mut dyn FnMut(Event),
+    watch: &'a mut dyn Observer,
     /// The results of the trials, in order.
     pub points: Vec<Point>,
 }
 
 impl<'a> Runs<'a> {
     /// Trials through `paths`; `watch` hears of each.
-    pub fn new(
-        paths: &'a mut [Path],
-        clock: &'a dyn Clock,
-        watch: &'a mut dyn FnMut(Event),
-    ) -> Self {
+    pub fn new(paths: &'a mut [Path], clock: &'a dyn Clock, watch: &'a mut dyn Observer) -> Self {
         let points = Vec::new();
         Self {
             paths,
@@ -51,7 +48,7 @@ impl<'a> Runs<'a> {
 
     /// Reports how far a search is.
     pub fn tell(&mut self, event: Event) {
-        (self.watch)(event);
+        self.watch.event(event);
     }
 
     /// Lets caches fill and clock frequencies rise. The result is not reported.
@@ -59,7 +56,7 @@ impl<'a> Runs<'a> {
     /// # Errors
     /// If a generator cannot send.
     pub fn warm_up(&mut self, ceiling: Pps) -> Result<Trial, Failure> {
-        (self.watch)(Event::WarmUp);
+        self.watch.event(Event::WarmUp);
         trial::run(self.paths, ceiling, SHORTEST, self.clock)
     }
 
@@ -68,7 +65,8 @@ impl<'a> Runs<'a> {
         self.paths.iter_mut().for_each(Path::start_over);
     }
 
-    /// Makes a trial at `rate` in each direction, or the nearest that there is.
+    /// Makes a trial at `rate` in each direction, or the nearest that there is. One that was
+    /// disturbed is repeated; if all attempts were, the last one counts.
     ///
     /// # Errors
     /// If a generator cannot send.
@@ -81,21 +79,28 @@ impl<'a> Runs<'a> {
         let rate = self.nearest(rate);
         let ways = self.ways();
         let offered_pps = if flat_out { 0.0 } else { rate.0 * ways };
-        (self.watch)(Event::TrialStart {
-            flat_out,
-            offered_pps,
-        });
-        let trial = trial::run(self.paths, rate, length, self.clock)?;
-        (self.watch)(Event::TrialEnd {
-            flat_out,
-            offered_pps,
-            sent: trial.sent(),
-            received: trial.received(),
-            forwarded_pps: trial.forwarded.0,
-            seconds: trial.seconds,
-            valid: trial.valid,
-        });
-        self.points.push(trial.point());
-        Ok(trial)
+        repeat::until_it_counts(|| {
+            self.watch.event(Event::TrialStart {
+                flat_out,
+                offered_pps,
+            });
+            let trial = trial::run(self.paths, rate, length, self.clock)?;
+            self.watch.event(Event::TrialEnd {
+                flat_out,
+                offered_pps,
+                sent: trial.sent(),
+                received: trial.received(),
+                forwarded_pps: trial.forwarded.0,
+                seconds: trial.seconds,
+                valid: trial.valid,
+            });
+            let disturbed = self.watch.was_disturbed();
+            self.points.push(Point {
+                disturbed,
+                ..trial.point()
+            });
+            let counts = !disturbed || trial.interrupted;
+            Ok((trial, counts))
+        })
     }
 }

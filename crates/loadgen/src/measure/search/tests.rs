@@ -8,9 +8,12 @@ fn search(device: Device, goal: Goal) -> (Found, Vec<Event>, Duration) {
     let simulation = Simulation::new(device);
     let mut events = Vec::new();
     let begin = simulation.now();
-    let found = max_rate(&mut simulation.paths(1), &goal, &simulation, &mut |e| {
-        events.push(e)
-    })
+    let found = max_rate(
+        &mut simulation.paths(1),
+        &goal,
+        &simulation,
+        &mut |e: Event| events.push(e),
+    )
     .unwrap();
     (found, events, simulation.now().since(begin))
 }
@@ -191,7 +194,7 @@ fn both_ways_are_summed() {
         &mut simulation.paths(2),
         &goal(15),
         &simulation,
-        &mut |_| {},
+        &mut |_: Event| {},
     )
     .unwrap();
     assert!(
@@ -210,7 +213,13 @@ fn the_limit_is_not_exceeded() {
         limit: Pps(1e6),
         ..goal(15)
     };
-    let found = max_rate(&mut simulation.paths(1), &goal, &simulation, &mut |_| {}).unwrap();
+    let found = max_rate(
+        &mut simulation.paths(1),
+        &goal,
+        &simulation,
+        &mut |_: Event| {},
+    )
+    .unwrap();
     assert!(
         found.valid && found.max_pps <= 1e6 && found.max_pps > 0.98e6,
         "{found:?}"
@@ -237,7 +246,15 @@ fn a_generator_that_fails_is_an_error() {
         broken: true,
         ..Device::default()
     });
-    assert!(max_rate(&mut simulation.paths(1), &goal(5), &simulation, &mut |_| {}).is_err());
+    assert!(
+        max_rate(
+            &mut simulation.paths(1),
+            &goal(5),
+            &simulation,
+            &mut |_: Event| {}
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -428,7 +445,7 @@ fn a_ceiling_is_kept() {
             ..Device::default()
         });
         let mut paths = simulation.paths(1);
-        let found = max_rate(&mut paths, &goal, &simulation, &mut |_| {}).unwrap();
+        let found = max_rate(&mut paths, &goal, &simulation, &mut |_: Event| {}).unwrap();
         let off = found.max_pps / capacity.min(ceiling.0);
         assert!((0.97..1.01).contains(&off), "{found:?}");
         assert_eq!((found.valid, found.why.as_str()), (true, why), "{found:?}");
@@ -475,7 +492,7 @@ fn an_interrupted_trial_flat_out_has_what_was_sent_until_then() {
             ..Device::default()
         });
         let mut paths = simulation.paths(1);
-        let trial = flat_out(&mut paths, &goal(1), &simulation, &mut |_| {}).unwrap();
+        let trial = flat_out(&mut paths, &goal(1), &simulation, &mut |_: Event| {}).unwrap();
         assert!(trial.interrupted, "{trial:?}");
         assert!(
             (trial.sent() as f64 - sent).abs() <= 0.2 * sent,
@@ -483,4 +500,57 @@ fn an_interrupted_trial_flat_out_has_what_was_sent_until_then() {
         );
         assert_eq!(trial.valid, sent > 0.0, "{trial:?}");
     }
+}
+
+/// A machine that does not keep still during some trials, by their number from 0.
+struct Restless {
+    trials: usize,
+    disturbed: fn(usize) -> bool,
+}
+
+impl Observer for Restless {
+    fn event(&mut self, event: Event) {
+        self.trials += usize::from(matches!(event, Event::TrialEnd { .. }));
+    }
+
+    fn was_disturbed(&mut self) -> bool {
+        (self.disturbed)(self.trials - 1)
+    }
+}
+
+/// Each is marked, and repeated twice at most; the search ends all the same.
+#[test]
+fn disturbed_trials_are_marked_and_repeated() {
+    let made = |disturbed: fn(usize) -> bool| {
+        let simulation = Simulation::new(Device {
+            capacity: 1e6,
+            ..Device::default()
+        });
+        let mut machine = Restless {
+            trials: 0,
+            disturbed,
+        };
+        let mut paths = simulation.paths(1);
+        let mut runs = Runs::new(&mut paths, &simulation, &mut machine);
+        for rate in [5e5, 9e5] {
+            runs.trial(Pps(rate), SHORTEST).unwrap();
+        }
+        let points = runs.points.iter();
+        points
+            .map(|p| (p.offered_pps, p.disturbed))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(made(|_| false), [(5e5, false), (9e5, false)]);
+    assert_eq!(made(|n| n == 0), [(5e5, true), (5e5, false), (9e5, false)]);
+    assert_eq!(
+        made(|_| true),
+        [
+            (5e5, true),
+            (5e5, true),
+            (5e5, true),
+            (9e5, true),
+            (9e5, true),
+            (9e5, true)
+        ]
+    );
 }

@@ -54,7 +54,8 @@ fn a_buffer_makes_no_device_faster() {
             ..Goal::default()
         };
         let paths = &mut simulation.paths(1);
-        let found = search::max_rate(paths, &goal, &simulation, &mut |_| {}).unwrap();
+        let found =
+            search::max_rate(paths, &goal, &simulation, &mut |_: search::Event| {}).unwrap();
         let off = found.max_pps / capacity;
         assert!((0.98..1.008).contains(&off), "{drain} s: {found:?}");
         let simulation = Simulation::new(device);

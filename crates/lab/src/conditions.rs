@@ -1,10 +1,14 @@
-//! Whether the machine kept still during a measurement.
+//! The conditions of a measurement: whether the machine kept still meanwhile, and what governs its
+//! processors.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kernel::cpu::pin;
-use report::matrix::Conditions;
+use report::Conditions;
 use sandbox::Error;
 
 use crate::cpu::Stat;
@@ -15,9 +19,12 @@ const DURATION: Duration = Duration::from_millis(5);
 /// Additions between two looks at the clock: some ten microseconds, against which a look is nothing.
 const BATCH: u32 = 20_000;
 
+/// The processors' directories.
+const PROCESSORS: &str = "/sys/devices/system/cpu";
+
 /// A measurement that is watched.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub struct Watch {
     before: Stat,
     cycles: Option<f64>,
 }
@@ -27,7 +34,7 @@ impl Watch {
     ///
     /// # Errors
     /// The processors' time cannot be read.
-    pub(super) fn start() -> Result<Self, Error> {
+    pub fn start() -> Result<Self, Error> {
         let cycles = cycles_per_add();
         Ok(Self {
             before: Stat::now()?,
@@ -39,12 +46,29 @@ impl Watch {
     ///
     /// # Errors
     /// The processors' time cannot be read.
-    pub(super) fn end(self) -> Result<Conditions, Error> {
+    pub fn end(self) -> Result<Conditions, Error> {
         let time = Stat::now()?.since(&self.before, |_| true);
         Ok(Conditions {
             steal_percent: time.steal_percent(),
             cycles_per_add: self.cycles.zip(cycles_per_add()),
+            governor: governor(Path::new(PROCESSORS)),
+            ..Conditions::default()
         })
+    }
+}
+
+/// The names of the governors of the processors' frequency, each once; `none` where there is none,
+/// as on most virtual machines.
+fn governor(processors: &Path) -> String {
+    let read =
+        |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cpufreq/scaling_governor"));
+    let entries = fs::read_dir(processors).into_iter().flatten().flatten();
+    let names: BTreeSet<String> = entries
+        .filter_map(|entry| Some(read(entry).ok()?.trim().to_owned()))
+        .collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => Vec::from_iter(names).join(", "),
     }
 }
 
@@ -91,5 +115,23 @@ mod tests {
             "{seen:?}"
         );
         assert!((0.0..=100.0).contains(&seen.steal_percent), "{seen:?}");
+        assert!(!seen.governor.is_empty());
+    }
+
+    #[test]
+    fn governors_are_named_once() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(governor(directory.path()), "none");
+        for (cpu, name) in [
+            ("cpu0", "performance"),
+            ("cpu1", "powersave"),
+            ("cpu2", "performance"),
+        ] {
+            let of = directory.path().join(cpu).join("cpufreq");
+            fs::create_dir_all(&of).unwrap();
+            fs::write(of.join("scaling_governor"), format!("{name}\n")).unwrap();
+        }
+        fs::create_dir(directory.path().join("cpuidle")).unwrap();
+        assert_eq!(governor(directory.path()), "performance, powersave");
     }
 }

@@ -1,0 +1,168 @@
+//! What a test was measured on and under: the machine and the conditions, for its result.
+
+use std::time::Instant;
+
+use lab::conditions::Watch;
+use loadgen::measure::search::{Event, Observer};
+use report::Conditions;
+use report::model::{Machine, PortMode};
+use serde_json::{Value, json};
+use session::{Spec, TestPorts};
+
+use super::progress::Progress;
+use super::traffic::{Sending, Traffic};
+
+/// A test that is being measured.
+pub struct Measuring {
+    machine: Machine,
+    begin: Instant,
+    watch: Watch,
+}
+
+/// The machine and the conditions of a test that has ended.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// The load tester's machine.
+    pub machine: Machine,
+    /// The conditions during the test.
+    pub conditions: Conditions,
+}
+
+/// What the test itself knows of its conditions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen {
+    /// Packets a second that the generator reached flat out, if it sent so.
+    pub ceiling_pps: Option<f64>,
+    /// Packets that were due and not sent.
+    pub unsent: u64,
+}
+
+impl Measuring {
+    /// Watches from now on; nothing may be sent yet.
+    ///
+    /// # Errors
+    /// The processors' time cannot be read.
+    pub fn start() -> Result<Self, sandbox::Error> {
+        Ok(Self {
+            machine: lab::machine::describe(),
+            begin: Instant::now(),
+            watch: Watch::start()?,
+        })
+    }
+
+    /// The conditions until now; nothing may be sent anymore.
+    ///
+    /// # Errors
+    /// As [`Measuring::start`].
+    pub fn end(
+        self,
+        traffic: &Traffic,
+        ports: &TestPorts,
+        ways: &[(Sending, Spec)],
+        seen: Seen,
+    ) -> Result<Measured, sandbox::Error> {
+        let conditions = Conditions {
+            ceiling_pps: seen.ceiling_pps,
+            unsent: Some(seen.unsent),
+            generator_cpus: traffic.cpu.clone(),
+            ports: modes(ports, ways),
+            ..self.watch.end()?
+        };
+        let machine = Machine {
+            steal_percent: conditions.steal_percent,
+            seconds: self.begin.elapsed().as_secs_f64(),
+            ..self.machine
+        };
+        Ok(Measured {
+            machine,
+            conditions,
+        })
+    }
+}
+
+impl Measured {
+    /// Adds them to a result.
+    pub fn add_to(&self, document: &mut Value) {
+        document["machine"] = json!(self.machine);
+        document["conditions"] = json!(self.conditions);
+    }
+
+    /// What readers of the result should know; empty if the machine kept still.
+    pub fn warning(&self) -> String {
+        match self.conditions.disturbed() {
+            Some(why) => format!("not to be compared with other results: {why}\n"),
+            None => String::new(),
+        }
+    }
+}
+
+/// The generator's ports, and what each really was.
+fn modes(ports: &TestPorts, ways: &[(Sending, Spec)]) -> Vec<PortMode> {
+    let mode = |port: &Spec, mode: String| PortMode {
+        user: "generator".to_owned(),
+        name: port.to_string(),
+        driver: port.interface().map(driver).unwrap_or_default(),
+        mode: match ports.is_replaced(port) {
+            true => "AF_XDP in its place".to_owned(),
+            false => mode,
+        },
+    };
+    let of_way = |(tx, rx): &(Sending, Spec)| {
+        let counts = rx
+            .sender()
+            .map_or("counts in XDP".to_owned(), |s| s.to_string());
+        [mode(&tx.tx, ports.sender.to_string()), mode(rx, counts)]
+    };
+    ways.iter().flat_map(of_way).collect()
+}
+
+/// The driver of an interface, from sysfs; empty if it has none there, as virtual ones.
+fn driver(interface: &str) -> String {
+    let link = std::fs::read_link(format!("/sys/class/net/{interface}/device/driver"));
+    let name = link
+        .ok()
+        .and_then(|l| Some(l.file_name()?.to_string_lossy().into_owned()));
+    name.unwrap_or_default()
+}
+
+/// Watches each trial of a search, and shows its progress.
+pub struct Trials {
+    progress: Progress,
+    watch: Option<Watch>,
+    disturbed: Option<String>,
+}
+
+impl Trials {
+    /// Shows what happens by `progress`.
+    pub fn new(progress: Progress) -> Self {
+        Self {
+            progress,
+            watch: None,
+            disturbed: None,
+        }
+    }
+}
+
+impl Observer for Trials {
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::TrialStart { .. } => self.watch = Watch::start().ok(),
+            Event::TrialEnd { .. } => {
+                let seen = self.watch.take().and_then(|watch| watch.end().ok());
+                self.disturbed = seen.and_then(|conditions| conditions.disturbed());
+            }
+            _ => {}
+        }
+        self.progress.event(&event);
+    }
+
+    fn was_disturbed(&mut self) -> bool {
+        match self.disturbed.take() {
+            Some(why) => {
+                self.progress.doing(&format!("disturbed: {why}"));
+                true
+            }
+            None => false,
+        }
+    }
+}
