@@ -9,6 +9,8 @@ use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use report::Conditions;
+use report::model::Machine;
 use serde::Serialize;
 
 use graph::pool::STRIDE;
@@ -22,7 +24,7 @@ use loadgen::model::units::Pps;
 use loadgen::send::{Generator, Sender};
 use loadgen::source::mark::TRAILER;
 
-use super::{Spread, last_cpu};
+use super::{ADDITIONS, Speeds, Spread, additions, last_cpu, measure};
 
 /// Name, profile and settings; 64 byte frames unless the profile mixes sizes.
 const SCENARIOS: [(&str, &str, &str); 4] = [
@@ -52,6 +54,8 @@ pub struct Row {
     pub mpps: Spread,
     /// Nanoseconds a packet.
     pub nanos_per_packet: Spread,
+    /// TSC cycles a packet, divided by those of an addition in the same round; null if not known.
+    pub additions_per_packet: Option<Spread>,
 }
 
 /// The output of `bench generator --json`.
@@ -63,6 +67,10 @@ pub struct Report {
     pub packets: usize,
     /// The results.
     pub rows: Vec<Row>,
+    /// The machine.
+    pub machine: Machine,
+    /// The conditions meanwhile.
+    pub conditions: Conditions,
 }
 
 /// Keeps what is sent.
@@ -143,12 +151,14 @@ impl Scenario {
         frame.len() == expected.len() && frame[..end] == expected[..end]
     }
 
-    fn row(self) -> Row {
+    fn row(self, ghz: f64, speeds: &Speeds) -> Row {
+        let cycles: Vec<f64> = self.nanos.iter().map(|nanos| nanos * ghz).collect();
         Row {
             name: self.name,
             what: self.what,
             mpps: Spread::of(self.nanos.iter().map(|nanos| 1e3 / nanos)),
             nanos_per_packet: Spread::of(self.nanos.into_iter()),
+            additions_per_packet: speeds.divide(&cycles),
         }
     }
 }
@@ -164,21 +174,25 @@ pub fn generator(rounds: usize) -> Result<Report, Box<dyn Error>> {
     let mut port = Keep(Vec::with_capacity(BATCH));
     let scenarios = SCENARIOS.into_iter().map(Scenario::new);
     let mut scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
-    for round in 0..=rounds {
+    let machine = lab::machine::describe();
+    let (speeds, conditions) = measure(rounds, |round| {
         for scenario in &mut scenarios {
+            // Neither the warm-up nor an attempt that was disturbed.
+            scenario.nanos.truncate(round.saturating_sub(1));
             scenario.round(&mut port, &mut bufs)?;
-            if round == 0 {
-                scenario.nanos.clear();
-            }
         }
-    }
+        Ok(())
+    })?;
+    let ghz = graph::cycles::per_second() / 1e9;
     for scenario in &mut scenarios {
         scenario.sender.close(&mut bufs);
     }
     Ok(Report {
         rounds,
         packets: BATCH * BATCHES,
-        rows: scenarios.into_iter().map(Scenario::row).collect(),
+        rows: scenarios.into_iter().map(|s| s.row(ghz, &speeds)).collect(),
+        machine,
+        conditions,
     })
 }
 
@@ -189,16 +203,22 @@ impl fmt::Display for Report {
             "one core, {} rounds of {} packets interleaved; Mpps",
             self.rounds, self.packets
         )?;
-        writeln!(f, "{:<12} {:>8} {:>8} {:>8}", "", "median", "min", "max")?;
+        writeln!(
+            f,
+            "{:<12} {:>8} {:>8} {:>8} {:>9}",
+            "", "median", "min", "max", "additions"
+        )?;
         for row in &self.rows {
             let Spread { median, min, max } = row.mpps;
             writeln!(
                 f,
-                "{:<12} {median:>8.1} {min:>8.1} {max:>8.1}   {}",
-                row.name, row.what
+                "{:<12} {median:>8.1} {min:>8.1} {max:>8.1} {:>9}   {}",
+                row.name,
+                additions(row.additions_per_packet),
+                row.what
             )?;
         }
-        Ok(())
+        write!(f, "{ADDITIONS}{}", self.conditions.text())
     }
 }
 

@@ -14,6 +14,10 @@ mod way;
 
 use std::error::Error;
 
+use lab::conditions::Watch;
+use loadgen::measure::repeat;
+use report::Conditions;
+use report::model::Machine;
 use serde::Serialize;
 
 use scenario::{SCENARIOS, Scenario};
@@ -63,6 +67,11 @@ pub struct Row {
     pub cycles_per_packet: Spread,
     /// Millions of packets a second and core, at this machine's TSC.
     pub mpps: Spread,
+    /// Cycles of each round, in order.
+    pub rounds: Vec<f64>,
+    /// The same divided by the cycles of an addition in that round, so that a processor that slows
+    /// down does not matter; null if they are not known.
+    pub additions_per_packet: Option<Spread>,
     /// By node, receive and transmit included.
     pub nodes: Vec<NodeRow>,
 }
@@ -80,6 +89,47 @@ pub struct Report {
     pub pages: String,
     /// The results.
     pub rows: Vec<Row>,
+    /// The machine.
+    pub machine: Machine,
+    /// The conditions meanwhile.
+    pub conditions: Conditions,
+}
+
+/// The processor's speed in each round, as TSC cycles of an addition; empty if not known.
+struct Speeds(Vec<f64>);
+
+impl Speeds {
+    /// Cycles of each round divided by those of an addition in it.
+    fn divide(&self, cycles: &[f64]) -> Option<Spread> {
+        let each = cycles.iter().zip(&self.0);
+        (self.0.len() == cycles.len()).then(|| Spread::of(each.map(|(c, add)| c / add)))
+    }
+}
+
+/// Makes a round that warms up, number 0, and `rounds` others. A round that was disturbed is made
+/// again, under the same number.
+fn measure(
+    rounds: usize,
+    mut round: impl FnMut(usize) -> Result<(), Box<dyn Error>>,
+) -> Result<(Speeds, Conditions), Box<dyn Error>> {
+    let whole = Watch::start()?;
+    let mut speeds = Vec::new();
+    for number in 0..=rounds {
+        let seen = repeat::until_it_counts(|| {
+            let watch = Watch::start()?;
+            round(number)?;
+            let seen = watch.end()?;
+            let counts = number == 0 || seen.disturbed().is_none();
+            Ok::<_, Box<dyn Error>>((seen, counts))
+        })?;
+        let speed = seen.cycles_per_add.filter(|_| number > 0);
+        speeds.extend(speed.map(|(before, after)| (before + after) / 2.0));
+    }
+    let conditions = Conditions {
+        generator_cpus: vec![last_cpu()],
+        ..whole.end()?
+    };
+    Ok((Speeds(speeds), conditions))
 }
 
 /// Runs all scenarios (or those whose name contains `only`), `rounds` times each, interleaved.
@@ -106,20 +156,31 @@ pub fn dataplane(rounds: usize, only: Option<&str>) -> Result<Report, Box<dyn Er
         .into_iter()
         .map(Scenario::new)
         .collect::<Result<Vec<_>, _>>()?;
-    for round in 0..rounds + 1 {
-        for s in &mut scenarios {
-            // The first round warms up; it and the last are checked packet by packet.
-            s.round(round > 0, round == 0 || round == rounds)?;
-        }
-    }
+    let machine = lab::machine::describe();
+    let (speeds, conditions) = measure(rounds, |round| {
+        // The first round warms up; it and the last are checked packet by packet.
+        let check = round == 0 || round == rounds;
+        scenarios.iter_mut().try_for_each(|s| s.round(round, check))
+    })?;
     let ghz = graph::cycles::per_second() / 1e9;
     Ok(Report {
         frame_bytes: 64,
         tsc_ghz: ghz,
         rounds,
         pages: format!("{:?}", scenarios[0].pages()),
-        rows: scenarios.iter().map(|s| s.row(ghz)).collect(),
+        rows: scenarios.iter().map(|s| s.row(ghz, &speeds)).collect(),
+        machine,
+        conditions,
     })
+}
+
+/// What the column of additions is.
+const ADDITIONS: &str =
+    "additions: median of the cycles divided by those of an addition in the same round\n";
+
+/// A median of additions; `-` if it is not known.
+fn additions(of: Option<Spread>) -> String {
+    of.map_or("-".to_owned(), |spread| format!("{:.1}", spread.median))
 }
 
 /// The processor that other work is least likely to be on.
@@ -138,15 +199,20 @@ impl std::fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{:<14} {:>8} {:>8} {:>8} {:>9}   TSC cycles a packet by node",
-            "", "median", "min", "max", "Mpps"
+            "{:<14} {:>8} {:>8} {:>8} {:>9} {:>9}   TSC cycles a packet by node",
+            "", "median", "min", "max", "additions", "Mpps"
         )?;
         for row in &self.rows {
             let c = row.cycles_per_packet;
             write!(
                 f,
-                "{:<14} {:>8.1} {:>8.1} {:>8.1} {:>9.1}  ",
-                row.name, c.median, c.min, c.max, row.mpps.median
+                "{:<14} {:>8.1} {:>8.1} {:>8.1} {:>9} {:>9.1}  ",
+                row.name,
+                c.median,
+                c.min,
+                c.max,
+                additions(row.additions_per_packet),
+                row.mpps.median
             )?;
             for n in &row.nodes {
                 write!(f, " {} {:.1}", n.name, n.cycles_per_packet.median)?;
@@ -156,7 +222,7 @@ impl std::fmt::Display for Report {
         for row in &self.rows {
             writeln!(f, "{:<14} {}", row.name, row.what)?;
         }
-        Ok(())
+        write!(f, "{ADDITIONS}{}", self.conditions.text())
     }
 }
 
@@ -171,6 +237,32 @@ mod tests {
         let names: Vec<_> = report.rows.iter().map(|row| row.name).collect();
         assert!(names.contains(&"bvi-ip4-hot") && names.contains(&"bridge-hot"));
         assert!(report.rows.iter().all(|r| r.cycles_per_packet.median > 0.0));
+        let text = report.to_string();
+        assert!(text.contains("an addition's TSC cycles: "), "{text}");
+    }
+
+    /// However the processor's speed changes, as many additions take the same time.
+    #[test]
+    fn cycles_are_divided_by_the_speed_of_their_round() {
+        let speeds = Speeds(vec![1.0, 2.0, 4.0]);
+        let spread = speeds.divide(&[30.0, 60.0, 120.0]).unwrap();
+        assert_eq!((spread.median, spread.min, spread.max), (30.0, 30.0, 30.0));
+        assert!(Speeds(Vec::new()).divide(&[30.0]).is_none());
+    }
+
+    /// A round that is made again has the same number, so that it takes the place of the first.
+    #[test]
+    fn each_round_is_made() {
+        let mut made = Vec::new();
+        let (speeds, conditions) = measure(2, |round| {
+            made.push(round);
+            Ok(())
+        })
+        .unwrap();
+        made.dedup();
+        assert_eq!(made, [0, 1, 2]);
+        assert_eq!(speeds.0.len(), 2);
+        assert!(conditions.cycles_per_add.is_some());
     }
 
     /// Each frame finds its station: a frame that does not is missed.

@@ -18,7 +18,7 @@ use wire::{eth, ip, ip4, ip6};
 
 use super::oracle::Oracle;
 use super::way::{INTERFACE, OTHERS, OWN, Way};
-use super::{NodeRow, Row, Spread};
+use super::{NodeRow, Row, Speeds, Spread};
 
 /// The definition of a scenario.
 pub struct What {
@@ -288,7 +288,7 @@ impl Scenario {
     }
 
     /// One round: builds the packets, forwards all of them `passes` times, checks them.
-    pub fn round(&mut self, keep: bool, check: bool) -> Result<(), Box<dyn Error>> {
+    pub fn round(&mut self, number: usize, check: bool) -> Result<(), Box<dyn Error>> {
         let collected = Collected::default();
         let mut packets = Vec::with_capacity(self.what.packets);
         for i in 0..self.what.packets {
@@ -317,7 +317,8 @@ impl Scenario {
         for ((name, before), (_, after)) in before.into_iter().zip(self.clocks()) {
             shares.push((name, (after - before) as f64 / moved as f64));
         }
-        if keep {
+        if number > 0 {
+            self.rounds.truncate(number - 1);
             self.rounds.push(shares);
         }
         self.withdraw(INTERFACE);
@@ -425,9 +426,10 @@ impl Scenario {
     }
 
     /// Its row.
-    pub fn row(&self, ghz: f64) -> Row {
+    pub fn row(&self, ghz: f64, speeds: &Speeds) -> Row {
         let column = |i: usize| Spread::of(self.rounds.iter().map(|r| r[i].1));
         let all = column(0);
+        let rounds: Vec<f64> = self.rounds.iter().map(|r| r[0].1).collect();
         let mpps = |cycles: f64| ghz * 1e3 / cycles;
         let nodes = (1..self.rounds[0].len())
             .map(|i| NodeRow {
@@ -439,6 +441,8 @@ impl Scenario {
             name: self.what.name,
             what: self.what.what,
             cycles_per_packet: all,
+            additions_per_packet: speeds.divide(&rounds),
+            rounds,
             mpps: Spread {
                 median: mpps(all.median),
                 min: mpps(all.max),
