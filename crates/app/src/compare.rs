@@ -6,24 +6,30 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use report::compare::text::{self, Show};
-use report::compare::{Columns, Confidence, LEAST, Sample, picture, results};
+use report::compare::{Columns, Confidence, LEAST, Sample, figures, picture, results};
 use report::model::LabResult;
+use serde_json::Value;
 
 use crate::{Outcome, output};
 
 /// Tell whether the difference between measurements is proven, as ministat does
 ///
 /// Each file has a number a line, or columns of numbers (-C); `-` is standard input. The first file
-/// is what the others are compared with. JSON results of `parshall lab` are compared load by load:
-/// of several files the same device, of one file its devices.
+/// is what the others are compared with. JSON results of `lab`, `matrix`, `search`, `loadtest` and
+/// `bench` are compared case by case; of one result of the lab, its devices. A file may have several
+/// results of a kind, one after the other (`cat run*.json`).
 #[derive(Args)]
 pub struct Compare {
-    /// Files of numbers, or results of `parshall lab --json`
+    /// Files of numbers, or of results as JSON
     #[arg(value_name = "FILE", default_value = "-")]
     files: Vec<PathBuf>,
     /// Number of the column to compare, from 1
     #[arg(short = 'C', value_name = "COLUMN", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     column: u16,
+    /// JSON: compare the number, or the list of numbers, at this place of each result, such as
+    /// /search/max_pps
+    #[arg(long, value_name = "POINTER")]
+    key: Option<String>,
     /// Level of confidence: 80, 90, 95, 98, 99 or 99.5 percent
     #[arg(short = 'c', value_name = "PERCENT", default_value = "95")]
     confidence: Confidence,
@@ -89,20 +95,46 @@ impl Compare {
     }
 
     fn results(&self, texts: &[(String, String)]) -> Result<String, String> {
-        let results = texts.iter().map(|(name, text)| {
-            let result: LabResult = serde_json::from_str(text)
-                .map_err(|e| format!("{name}: no result of `parshall lab --json`: {e}"))?;
-            Ok((name.clone(), result))
-        });
-        let results = results.collect::<Result<Vec<_>, String>>()?;
-        let said = match &results[..] {
-            [(_, only)] => results::within(only, self.confidence),
-            several => results::between(several, self.confidence),
+        let is_lab = |(_, text): &(String, String)| serde_json::from_str::<LabResult>(text).is_ok();
+        let said = match self.key {
+            None if texts.iter().all(is_lab) => self.of_lab(texts)?,
+            _ => self.figures(texts)?,
         };
         Ok(format!(
             "{said}At {} % confidence.\n",
             self.confidence.percent()
         ))
+    }
+
+    fn of_lab(&self, texts: &[(String, String)]) -> Result<String, String> {
+        let results = texts.iter().map(|(name, text)| {
+            let result = serde_json::from_str(text).map_err(|e| format!("{name}: {e}"))?;
+            Ok((name.clone(), result))
+        });
+        let results = results.collect::<Result<Vec<_>, String>>()?;
+        Ok(match &results[..] {
+            [(_, only)] => results::within(only, self.confidence),
+            several => results::between(several, self.confidence),
+        })
+    }
+
+    fn figures(&self, texts: &[(String, String)]) -> Result<String, String> {
+        let of_result = |result: &Value| match &self.key {
+            Some(key) => figures::at(result, key),
+            None => figures::of(result),
+        };
+        let of_file = |(name, text): &(String, String)| {
+            let results = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+            let figures = results.map(|result| {
+                let result = result.map_err(|e| format!("{name}: no JSON: {e}"))?;
+                of_result(&result).map_err(|e| format!("{name}: {e}"))
+            });
+            let figures = figures.collect::<Result<Vec<_>, String>>()?;
+            Ok((name.clone(), figures.concat()))
+        };
+        let files = texts.iter().map(of_file);
+        let files = files.collect::<Result<Vec<_>, String>>()?;
+        Ok(results::of_figures(&files, self.confidence))
     }
 }
 

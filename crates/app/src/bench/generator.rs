@@ -56,6 +56,8 @@ pub struct Row {
     pub nanos_per_packet: Spread,
     /// TSC cycles a packet, divided by those of an addition in the same round; null if not known.
     pub additions_per_packet: Option<Spread>,
+    /// The same of each round; empty if they are not known.
+    pub round_additions: Vec<f64>,
 }
 
 /// The output of `bench generator --json`.
@@ -153,12 +155,14 @@ impl Scenario {
 
     fn row(self, ghz: f64, speeds: &Speeds) -> Row {
         let cycles: Vec<f64> = self.nanos.iter().map(|nanos| nanos * ghz).collect();
+        let round_additions = speeds.divide(&cycles);
         Row {
             name: self.name,
             what: self.what,
             mpps: Spread::of(self.nanos.iter().map(|nanos| 1e3 / nanos)),
             nanos_per_packet: Spread::of(self.nanos.into_iter()),
-            additions_per_packet: speeds.divide(&cycles),
+            additions_per_packet: Spread::of_some(&round_additions),
+            round_additions,
         }
     }
 }

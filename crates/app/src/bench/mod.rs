@@ -36,6 +36,11 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// None of nothing.
+    fn of_some(values: &[f64]) -> Option<Self> {
+        (!values.is_empty()).then(|| Self::of(values.iter().copied()))
+    }
+
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut v: Vec<f64> = values.collect();
         v.sort_by(f64::total_cmp);
@@ -72,6 +77,8 @@ pub struct Row {
     /// The same divided by the cycles of an addition in that round, so that a processor that slows
     /// down does not matter; null if they are not known.
     pub additions_per_packet: Option<Spread>,
+    /// The same of each round; empty if they are not known.
+    pub round_additions: Vec<f64>,
     /// By node, receive and transmit included.
     pub nodes: Vec<NodeRow>,
 }
@@ -99,10 +106,12 @@ pub struct Report {
 struct Speeds(Vec<f64>);
 
 impl Speeds {
-    /// Cycles of each round divided by those of an addition in it.
-    fn divide(&self, cycles: &[f64]) -> Option<Spread> {
-        let each = cycles.iter().zip(&self.0);
-        (self.0.len() == cycles.len()).then(|| Spread::of(each.map(|(c, add)| c / add)))
+    /// Cycles of each round divided by those of an addition in it; empty if they are not known.
+    fn divide(&self, cycles: &[f64]) -> Vec<f64> {
+        match self.0.len() == cycles.len() {
+            true => cycles.iter().zip(&self.0).map(|(c, add)| c / add).collect(),
+            false => Vec::new(),
+        }
     }
 }
 
@@ -245,9 +254,8 @@ mod tests {
     #[test]
     fn cycles_are_divided_by_the_speed_of_their_round() {
         let speeds = Speeds(vec![1.0, 2.0, 4.0]);
-        let spread = speeds.divide(&[30.0, 60.0, 120.0]).unwrap();
-        assert_eq!((spread.median, spread.min, spread.max), (30.0, 30.0, 30.0));
-        assert!(Speeds(Vec::new()).divide(&[30.0]).is_none());
+        assert_eq!(speeds.divide(&[30.0, 60.0, 120.0]), [30.0; 3]);
+        assert!(Speeds(Vec::new()).divide(&[30.0]).is_empty());
     }
 
     /// A round that is made again has the same number, so that it takes the place of the first.

@@ -430,6 +430,7 @@ impl Scenario {
         let column = |i: usize| Spread::of(self.rounds.iter().map(|r| r[i].1));
         let all = column(0);
         let rounds: Vec<f64> = self.rounds.iter().map(|r| r[0].1).collect();
+        let round_additions = speeds.divide(&rounds);
         let mpps = |cycles: f64| ghz * 1e3 / cycles;
         let nodes = (1..self.rounds[0].len())
             .map(|i| NodeRow {
@@ -441,7 +442,8 @@ impl Scenario {
             name: self.what.name,
             what: self.what.what,
             cycles_per_packet: all,
-            additions_per_packet: speeds.divide(&rounds),
+            additions_per_packet: Spread::of_some(&round_additions),
+            round_additions,
             rounds,
             mpps: Spread {
                 median: mpps(all.median),

@@ -6,6 +6,7 @@
 //! set beside those of others.
 
 mod columns;
+pub mod figures;
 mod number;
 pub mod picture;
 pub mod results;

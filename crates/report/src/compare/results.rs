@@ -1,28 +1,21 @@
 //! Comparison of results of the lab, with the verdict in words: of several results the same device
 //! under the same load, in one result the devices under the same load.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
+use super::figures::{Figure, Of};
 use super::number::general;
 use super::{Confidence, Difference, LEAST, Sample};
 use crate::model::{LabResult, Run};
-use crate::setup::{Io, Load, Placement, Spread, Word};
+use crate::setup::{Placement, Spread};
 
-/// Rates that are compared: of a load over a kind of port, and of what ran there, if it is the same.
-#[derive(Debug, Clone, PartialEq)]
-struct Case {
-    load: Load,
-    io: Word<Io>,
-    device: Option<String>,
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.load, self.io)?;
-        match &self.device {
-            Some(device) => write!(f, ": {device}"),
-            None => Ok(()),
-        }
+/// What the rates of runs are of: a load over a kind of port, and what ran there, if it is the same.
+fn case(run: &Run, device: Option<&str>) -> Of {
+    let device = device.map_or(String::new(), |device| format!(": {device}"));
+    Of {
+        name: format!("{}, {}{device}", run.load, run.io),
+        unit: "Mpps".to_owned(),
+        is_cost: false,
     }
 }
 
@@ -56,11 +49,7 @@ type Rates = Vec<(String, Vec<f64>)>;
 pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> String {
     let runs = results.iter().flat_map(|(name, result)| {
         runs(result).map(|run| {
-            let case = Case {
-                load: run.load,
-                io: run.io.clone(),
-                device: Some(device(run)),
-            };
+            let case = case(run, Some(&device(run)));
             (case, name.clone(), run.max_pps / 1e6)
         })
     });
@@ -70,19 +59,22 @@ pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> Strin
 /// What one result of the lab proves about its devices over a kind of port under each load; the first one of each load
 /// is what others are compared with.
 pub fn within(result: &LabResult, confidence: Confidence) -> String {
-    let runs = runs(result).map(|run| {
-        let case = Case {
-            load: run.load,
-            io: run.io.clone(),
-            device: None,
-        };
-        (case, device(run), run.max_pps / 1e6)
-    });
+    let runs = runs(result).map(|run| (case(run, None), device(run), run.max_pps / 1e6));
     verdicts(runs, confidence)
 }
 
-fn verdicts(runs: impl Iterator<Item = (Case, String, f64)>, confidence: Confidence) -> String {
-    let mut cases: Vec<(Case, Rates)> = Vec::new();
+/// What the figures of several files prove about what two of them have; each file with its name, the
+/// first one is what others are compared with.
+pub fn of_figures(files: &[(String, Vec<Figure>)], confidence: Confidence) -> String {
+    let all = files.iter().flat_map(|(name, figures)| {
+        let figures = figures.iter();
+        figures.map(|figure| (figure.of.clone(), name.clone(), figure.value))
+    });
+    verdicts(all, confidence)
+}
+
+fn verdicts(runs: impl Iterator<Item = (Of, String, f64)>, confidence: Confidence) -> String {
+    let mut cases: Vec<(Of, Rates)> = Vec::new();
     for (case, name, rate) in runs {
         let all = entry(&mut cases, case);
         entry(all, name).push(rate);
@@ -92,7 +84,7 @@ fn verdicts(runs: impl Iterator<Item = (Case, String, f64)>, confidence: Confide
         .map(|(case, rates)| verdict(case, rates, confidence))
         .collect();
     match text.is_empty() {
-        true => "There is no load with two results to compare.\n".to_owned(),
+        true => "There is nothing of which two have a result to compare.\n".to_owned(),
         false => text,
     }
 }
@@ -109,8 +101,10 @@ fn entry<K: PartialEq, V: Default>(of: &mut Vec<(K, V)>, key: K) -> &mut V {
     &mut of[at].1
 }
 
-fn verdict(case: &Case, rates: &Rates, confidence: Confidence) -> String {
-    let mut text = format!("{case}\n");
+fn verdict(of: &Of, rates: &Rates, confidence: Confidence) -> String {
+    let mut text = format!("{}\n", of.name);
+    let unit = of.unit.as_str();
+    let blank = if unit.is_empty() { "" } else { " " };
     let width = rates.iter().map(|(name, _)| name.chars().count()).max();
     let width = width.unwrap_or(0);
     let mut first = None;
@@ -123,30 +117,32 @@ fn verdict(case: &Case, rates: &Rates, confidence: Confidence) -> String {
                 first = Some(sample);
                 format!("standard deviation {deviation}")
             }
-            (Some(sample), Some(first)) => words(Difference::of(first, &sample, confidence)),
+            (Some(sample), Some(first)) => words(Difference::of(first, &sample, confidence), of),
         };
         let count = rates.len();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "  {name:<width$}  {mean:>8.3} Mpps, mean of {count}: {said}"
+            "  {name:<width$}  {mean:>8.3}{blank}{unit}, mean of {count}: {said}"
         );
     }
     text
 }
 
 /// A difference of rates in words.
-fn words(of: Difference) -> String {
+fn words(of: Difference, what: &Of) -> String {
     if !of.is_proven() {
         return format!(
             "no difference proven ({:+.2} % +/- {:.2} %)",
             of.percent, of.percent_error
         );
     }
-    let verdict = if of.difference > 0.0 {
-        "faster"
-    } else {
-        "slower"
+    let is_more = of.difference > 0.0;
+    let verdict = match (what.unit.as_str(), is_more != what.is_cost) {
+        ("", _) if is_more => "more",
+        ("", _) => "less",
+        (_, true) => "faster",
+        (_, false) => "slower",
     };
     format!(
         "{:.2} % +/- {:.2} % {verdict}",
@@ -158,7 +154,7 @@ fn words(of: Difference) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::Dut;
+    use crate::setup::{Dut, Io};
 
     fn run(dut: Dut, max_pps: f64) -> Run {
         Run {
@@ -228,7 +224,34 @@ mod tests {
         let other = result(&[(Dut::Kernel, 1e6)]);
         assert_eq!(
             said(other),
-            "There is no load with two results to compare.\n"
+            "There is nothing of which two have a result to compare.\n"
         );
+    }
+
+    /// Of a cost less is faster; of what has no unit nobody knows.
+    #[test]
+    fn figures_are_compared_in_words() {
+        let file = |name: &str, (unit, is_cost): (&str, bool), values: [f64; 3]| {
+            let of = Of {
+                name: "ip4".to_owned(),
+                unit: unit.to_owned(),
+                is_cost,
+            };
+            let figure = |value| Figure {
+                of: of.clone(),
+                value,
+            };
+            (name.to_owned(), values.map(figure).to_vec())
+        };
+        for (what, word) in [
+            (("cycles", true), "% faster"),
+            (("Mpps", false), "% slower"),
+            (("", false), "% less"),
+        ] {
+            let before = file("a", what, [50.0, 51.0, 52.0]);
+            let after = file("b", what, [40.0, 41.0, 42.0]);
+            let text = of_figures(&[before, after], Confidence::default());
+            assert!(text.contains(word), "{text}");
+        }
     }
 }
