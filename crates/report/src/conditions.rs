@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::PortMode;
-
-/// What a measurement ran on and how fast that was at the moment. Keys are kept as those of
-/// [`crate::model`] are; all but the first two are newer than some files.
+/// What a measurement ran on and how fast that was at the moment. Keys are kept as those of the
+/// results are; all but the first two are newer than some files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Processor time that the hypervisor took, in percent of all processor time.
@@ -31,6 +29,20 @@ pub struct Conditions {
     /// Ports and the mode each ran in, where the result does not have them elsewhere.
     #[serde(default)]
     pub ports: Vec<PortMode>,
+}
+
+/// A port of a device under test or of the generator.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortMode {
+    /// Its user: `generator`, `kernel`, `parshall` ...
+    pub user: String,
+    /// Interface name or a pattern of names.
+    pub name: String,
+    /// Driver or kind: `veth`, `memif`.
+    pub driver: String,
+    /// Mode it ran in: `zero-copy`, `driver copy`, `generic`, `XDP live frames`, `kernel
+    /// forwarding` ...
+    pub mode: String,
 }
 
 /// Steal above this disturbs a measurement, in percent.

@@ -14,7 +14,8 @@ use loadgen::device::Sender;
 use loadgen::measure::point::Point;
 use loadgen::measure::search::Found;
 
-use crate::Conditions;
+use crate::conditions::Conditions;
+pub use crate::conditions::PortMode;
 use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};
 
 /// Everything that one run of the lab measured.
@@ -103,20 +104,6 @@ pub struct Machine {
     /// Anything else that readers should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
-}
-
-/// A port of a device under test or of the generator.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PortMode {
-    /// Its user: `generator`, `kernel`, `parshall` ...
-    pub user: String,
-    /// Interface name or a pattern of names.
-    pub name: String,
-    /// Driver or kind: `veth`, `memif`.
-    pub driver: String,
-    /// Mode it ran in: `zero-copy`, `driver copy`, `generic`, `XDP live frames`, `kernel
-    /// forwarding` ...
-    pub mode: String,
 }
 
 /// One device under one load in one round.
