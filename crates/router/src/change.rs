@@ -11,6 +11,7 @@ pub use tables::interface::{Feature, L2, Tags};
 pub use wire::eth::Mac;
 
 pub use crate::acl::{Direction, Rule};
+pub use crate::bond::Spread;
 
 pub use crate::family::Prefix;
 
@@ -31,6 +32,14 @@ pub enum Kind {
     Routed {
         /// Its host interface: the tap that stands for it in the kernel. `None` where the kernel's
         /// netdev is the port itself and the host takes its packets before us.
+        host: Option<InterfaceId>,
+    },
+    /// A bond: a routed interface whose packets come and go by its members, which are the
+    /// interfaces that [say so](Interface::l2).
+    Bond {
+        /// How what leaves is spread over the members.
+        spread: Spread,
+        /// Its host interface.
         host: Option<InterfaceId>,
     },
     /// A routed sub-interface: what has its tags on `parent`. It leaves by the parent's port.
@@ -57,7 +66,7 @@ impl Kind {
     pub(crate) const fn tags(self) -> Tags {
         match self {
             Kind::Sub { tags, .. } => tags,
-            Kind::Routed { .. } | Kind::Host { .. } => Tags::NONE,
+            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Host { .. } => Tags::NONE,
         }
     }
 
@@ -65,7 +74,7 @@ impl Kind {
     pub(crate) const fn parent(self) -> InterfaceId {
         match self {
             Kind::Sub { parent, .. } => parent,
-            Kind::Routed { .. } | Kind::Host { .. } => 0,
+            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Host { .. } => 0,
         }
     }
 

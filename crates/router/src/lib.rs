@@ -8,6 +8,7 @@
 
 pub mod acl;
 pub mod arc;
+pub mod bond;
 mod bucket;
 pub mod change;
 mod context;

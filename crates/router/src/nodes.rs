@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{acl, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan};
+use crate::{acl, bond, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -23,6 +23,7 @@ pub fn table() -> Table {
     Table {
         nodes: vec![
             node(eth::Input),
+            node(bond::Input),
             node(vlan::Input::default()),
             node(l2::Forward::default()),
             each(l2::Flood),
@@ -48,6 +49,8 @@ pub fn table() -> Table {
             each(punt::Punt),
             node(eth::Output),
             node(l2::BviOutput),
+            node(bond::Output::default()),
+            each(bond::Broadcast),
         ],
         arcs: Arcs::default(),
     }

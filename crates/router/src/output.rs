@@ -35,6 +35,7 @@ impl Outputs {
                 interface, feature, ..
             } if feature.mask() == Mask::InterfaceOutput => *interface,
             Change::FeaturesDelete(interface) => *interface,
+            Change::InterfaceSet(interface) => interface.id,
             Change::BridgeSet(_) | Change::BridgeDelete(_) => return self.follow_all(links),
             _ => return,
         };

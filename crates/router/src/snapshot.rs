@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 
 use crate::acl::Lists;
+use crate::bond::{Group, Groups};
 use crate::change::{DomainId, InterfaceId};
 use crate::l2::{Domain, Domains};
 use crate::source::Sources;
@@ -12,15 +13,17 @@ use crate::source::Sources;
 pub struct Snapshot {
     sources: Sources,
     domains: Domains,
+    bonds: Groups,
     /// Access lists of interfaces.
     pub(crate) acls: Lists,
 }
 
 impl Snapshot {
-    pub(crate) fn new(sources: Sources, domains: Domains, acls: Lists) -> Self {
+    pub(crate) fn new(sources: Sources, domains: Domains, bonds: Groups, acls: Lists) -> Self {
         Snapshot {
             sources,
             domains,
+            bonds,
             acls,
         }
     }
@@ -29,6 +32,12 @@ impl Snapshot {
     #[inline(always)]
     pub(crate) fn domain(&self, number: DomainId) -> Option<&Domain> {
         self.domains.get(usize::from(number))?.as_deref()
+    }
+
+    /// The bond of this number.
+    #[inline(always)]
+    pub(crate) fn bond(&self, number: InterfaceId) -> Option<&Group> {
+        self.bonds.get(usize::from(number))?.as_deref()
     }
 
     /// An own IPv4 address, in host byte order, to send from where the adjacency names none.

@@ -143,6 +143,7 @@ impl Lab {
         };
         let l2 = |l2| match l2 {
             L2::CrossConnect(to) => format!("to {}", name(to)),
+            L2::Bond(bond) => format!("of {}", name(bond)),
             L2::Bridge(id) => {
                 let mut bridges = interfaces.bridges.numbered();
                 let bridge = bridges.find(|(number, _)| *number == id);

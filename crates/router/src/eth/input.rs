@@ -30,6 +30,8 @@ edges! {
         CrossConnect => Interface,
         /// At a member of a bridge domain.
         Bridge => Node("l2-forward"),
+        /// At a member of a bond.
+        Bond => Node("bond-input"),
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
         /// Shorter than an Ethernet header.
@@ -143,6 +145,7 @@ impl From<Fate> for Next {
         match fate {
             Fate::Crosses => Next::CrossConnect,
             Fate::Bridges => Next::Bridge,
+            Fate::Bonded => Next::Bond,
             Fate::Unconnected => Next::Unconnected,
             Fate::OtherDown => Next::OtherDown,
             Fate::TooLong => Next::TooLong,

@@ -19,6 +19,7 @@ pub(crate) fn cross(cx: &Cx, p: &mut Pkt<'_>, from: Hot<'_>, tags: Tags) -> Fate
             retag(p, tags, Tags::NONE);
             return Fate::Bridges;
         }
+        Some(L2::Bond(_)) => return Fate::Bonded,
         None => return Fate::Unconnected,
     };
     let other = cx.interfaces.load(to);

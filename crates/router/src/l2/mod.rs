@@ -28,6 +28,8 @@ pub(crate) enum Fate {
     Crosses,
     /// Its bridge domain says where it goes.
     Bridges,
+    /// It is a frame of the bond that the interface is a member of.
+    Bonded,
     /// The interface has no cross connect: it is but the other end of one.
     Unconnected,
     /// The other end is down or gone.

@@ -120,6 +120,8 @@ pub enum Does {
     Bridge(String),
     /// It is this domain's own interface.
     Bvi(String),
+    /// It is a member of this bond.
+    Bond(String),
 }
 
 /// No bridge domain has this name or number.
@@ -244,6 +246,7 @@ pub fn modes(router: &Router) -> Modes {
         mode: match (i.l2, bridges.of_bvi(i.id)) {
             (Some(L2::CrossConnect(to)), _) => Does::CrossConnect(name(router, to)),
             (Some(L2::Bridge(id)), _) => Does::Bridge(domain(id)),
+            (Some(L2::Bond(bond)), _) => Does::Bond(name(router, bond)),
             (None, Some(id)) => Does::Bvi(domain(id)),
             (None, None) => Does::L3,
         },
@@ -382,6 +385,7 @@ impl fmt::Display for Modes {
                 Does::CrossConnect(to) => ("l2 xconnect", to.clone()),
                 Does::Bridge(domain) => ("l2 bridge", format!("bd_id {}", number(domain))),
                 Does::Bvi(domain) => ("l2 bridge", format!("bd_id {} bvi", number(domain))),
+                Does::Bond(bond) => ("bond", bond.clone()),
             };
             let text = format!("{}{}{more}", column(word, 13), column(interface, 25));
             writeln!(f, "{}", text.trim_end())?;

@@ -18,6 +18,7 @@ use tables::{Fib, Memory, ip4, ip6};
 
 use crate::acl::{Acls, Direction};
 use crate::arc::BVI;
+use crate::bond::Bonds;
 use crate::change::{
     BridgeDomain, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route,
 };
@@ -123,6 +124,7 @@ pub struct State {
     pub(crate) ip6: Routes<u128>,
     pub(crate) nexthops: NextHops,
     pub(crate) bridges: Bridges,
+    pub(crate) bonds: Bonds,
     pub(crate) acls: Acls,
     pub(crate) alarms: Alarms,
 }
@@ -147,6 +149,7 @@ impl State {
                 Slab::new(memory.adjacencies),
             ),
             bridges: Bridges::default(),
+            bonds: Bonds::default(),
             acls: Acls::new(workers),
             alarms: Alarms::default(),
         }
@@ -162,7 +165,7 @@ impl State {
                 Change::InterfaceSet(i) => match i.kind {
                     Kind::Sub { parent, .. } if !self.has(parent) => parent,
                     _ => match i.l2 {
-                        Some(L2::CrossConnect(to)) if !self.has(to) => to,
+                        Some(L2::CrossConnect(to) | L2::Bond(to)) if !self.has(to) => to,
                         _ => i.id,
                     },
                 },
@@ -226,11 +229,14 @@ impl State {
             Change::InterfaceSet(interface) => {
                 let id = interface.id;
                 let old = self.links.interfaces.insert(id, interface.clone());
+                self.links.follow_bond(id);
                 self.interface_line(id);
-                let bridged = self.connect(id, old.and_then(|i| i.l2), interface.l2);
+                let old = old.and_then(|i| i.l2);
+                let bridged = self.connect(id, old, interface.l2);
+                let bonded = self.bonds.follow(&self.links, id, [old, interface.l2]);
                 self.bridges.own(id, Some(interface))?;
                 self.refresh_adjacencies(id)?;
-                return Ok(bridged);
+                return Ok(bridged || bonded);
             }
             &Change::InterfaceDelete(id) => return self.interface_delete(id),
             Change::BridgeSet(domain) => {
@@ -315,19 +321,21 @@ impl State {
         Ok(false)
     }
 
-    /// An interface is no more. True if it was in a bridge domain.
+    /// An interface is no more. True if it was in a bridge domain, or of a bond.
     fn interface_delete(&mut self, id: InterfaceId) -> Result<bool, Full> {
         let old = self.links.interfaces.remove(&id);
         self.links.sources.addresses.remove(&id);
         self.interface_line(id);
-        let bridged = self.connect(id, old.and_then(|i| i.l2), None);
+        let old = old.and_then(|i| i.l2);
+        let bridged = self.connect(id, old, None);
+        let bonded = self.bonds.follow(&self.links, id, [old, None]);
         let neighbors = self.links.neighbors.keys();
         let gone: Vec<_> = neighbors.filter(|(_, i)| *i == id).copied().collect();
         for (address, interface) in gone {
             self.neighbor_delete(interface, address)?;
         }
         self.refresh_adjacencies(id)?;
-        Ok(bridged)
+        Ok(bridged || bonded)
     }
 
     /// An interface has these access lists in a direction from now on.
@@ -354,6 +362,7 @@ impl State {
         Snapshot::new(
             self.links.sources.clone(),
             self.bridges.domains(),
+            self.bonds.groups(),
             self.acls.lists(),
         )
     }
@@ -408,9 +417,14 @@ impl State {
                 Kind::Host { of } => (Mode::Host, of),
                 _ if is_l2 => (Mode::L2, 0),
                 Kind::Sub { tags, .. } if tags.further => (Mode::Down, 0),
-                Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
+                Kind::Routed { host: Some(host) }
+                | Kind::Bond {
+                    host: Some(host), ..
+                } if !addressed => (Mode::Unaddressed, host),
                 Kind::Sub { host, .. } if !addressed => (Mode::Unaddressed, host.unwrap_or(0)),
-                Kind::Routed { host } | Kind::Sub { host, .. } => (Mode::Routed, host.unwrap_or(0)),
+                Kind::Routed { host } | Kind::Bond { host, .. } | Kind::Sub { host, .. } => {
+                    (Mode::Routed, host.unwrap_or(0))
+                }
             };
             interface::Interface {
                 mac: i.mac.0,

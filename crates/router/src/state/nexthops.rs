@@ -17,7 +17,8 @@ use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 
 use super::Neighbor;
-use crate::change::{Feature, Interface, InterfaceId, L2, Path};
+use crate::arc::BOND;
+use crate::change::{Feature, Interface, InterfaceId, Kind, L2, Path};
 use crate::family::Family;
 use crate::source::Sources;
 use crate::vlan::header;
@@ -42,6 +43,20 @@ impl Links {
             .range((interface, FIRST_FEATURE)..)
             .take_while(|((of, _), _)| *of == interface);
         own.map(|((_, feature), _)| *feature).collect()
+    }
+
+    /// What leaves by an interface passes bond-output from now on, if it is a bond or has tags on
+    /// one.
+    pub(super) fn follow_bond(&mut self, id: InterfaceId) {
+        let kind = |id: InterfaceId| self.interfaces.get(&id).map(|i| i.kind);
+        let its = kind(id).and_then(|its| match its {
+            Kind::Sub { parent, .. } => kind(parent),
+            its => Some(its),
+        });
+        match its {
+            Some(Kind::Bond { .. }) => self.features.insert((id, BOND), 0),
+            _ => self.features.remove(&(id, BOND)),
+        };
     }
 
     /// True if an interface is at layer 2: it says so, or another one is cross-connected to it.
@@ -70,7 +85,7 @@ impl Links {
         let ends = [old, new].into_iter().flatten();
         ends.filter_map(|l2| match l2 {
             L2::CrossConnect(to) => Some(to),
-            L2::Bridge(_) => None,
+            L2::Bridge(_) | L2::Bond(_) => None,
         })
         .collect()
     }

@@ -39,6 +39,8 @@ edges! {
         CrossConnect => Interface,
         /// At a member of a bridge domain.
         Bridge => Node("l2-forward"),
+        /// At a member of a bond.
+        Bond => Node("bond-input"),
         /// At layer 2, and without a cross connect.
         Unconnected => Drop("interface has no cross connect"),
         /// The other end of the cross connect is down or gone.
@@ -114,6 +116,7 @@ impl From<Fate> for Next {
         match fate {
             Fate::Crosses => Next::CrossConnect,
             Fate::Bridges => Next::Bridge,
+            Fate::Bonded => Next::Bond,
             Fate::Unconnected => Next::Unconnected,
             Fate::OtherDown => Next::OtherDown,
             Fate::TooLong => Next::TooLong,

@@ -3,6 +3,7 @@
 mod acl;
 mod add_a_node;
 mod arp;
+mod bond;
 mod bridge;
 mod cross_connect;
 mod echo_count;

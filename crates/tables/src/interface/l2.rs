@@ -7,11 +7,14 @@ pub enum L2 {
     CrossConnect(u16),
     /// They go where their bridge domain has their destination.
     Bridge(u16),
+    /// They are frames of this bond.
+    Bond(u16),
 }
 
-/// [`L2::CrossConnect`] and [`L2::Bridge`], as a line has them.
+/// [`L2::CrossConnect`], [`L2::Bridge`] and [`L2::Bond`], as a line has them.
 const CROSS_CONNECT: u32 = 1;
 const BRIDGE: u32 = 2;
+const BOND: u32 = 3;
 
 impl L2 {
     /// As it lies in a line: what it does, and the number that goes with it.
@@ -20,6 +23,7 @@ impl L2 {
             None => (0, 0),
             Some(Self::CrossConnect(to)) => (CROSS_CONNECT, to as u32),
             Some(Self::Bridge(domain)) => (BRIDGE, domain as u32),
+            Some(Self::Bond(bond)) => (BOND, bond as u32),
         }
     }
 
@@ -29,6 +33,7 @@ impl L2 {
         match what {
             CROSS_CONNECT => Some(Self::CrossConnect(number as u16)),
             BRIDGE => Some(Self::Bridge(number as u16)),
+            BOND => Some(Self::Bond(number as u16)),
             _ => None,
         }
     }

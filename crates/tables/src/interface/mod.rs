@@ -15,7 +15,7 @@
 //! | 6 | features on frames that leave |
 //! | 7 | parent, outer tag << 16 (VLAN identifier, of IEEE 802.1ad << 12) |
 //! | 8 | inner tag (VLAN identifier), tags << 16, whether further ones may follow << 18 |
-//! | 9 | at layer 2: what is done with what comes in (1: cross connect), the other interface << 16 |
+//! | 9 | at layer 2: what is done with what comes in (1: cross connect, 2: bridge, 3: bond), number of the other interface, domain or bond << 16 |
 //! | 10-15 | 0 |
 //!
 //! The arguments of features lie apart from the lines, a word for each interface and feature.
@@ -539,7 +539,9 @@ mod tests {
 
     fn any_l2(random: &mut Random) -> Option<L2> {
         let to = random.word() as u16;
-        (random.below(2) > 0).then_some(L2::CrossConnect(to))
+        let all = [L2::CrossConnect, L2::Bridge, L2::Bond];
+        let l2 = all.get(random.below(4) as usize);
+        l2.map(|l2| l2(to))
     }
 
     /// The sub-interface for a frame, by asking every one: exact tags first, then most tags.

@@ -1,0 +1,64 @@
+//! Hashes of frames, by which they are spread over the members of a bond.
+
+use graph::Pkt;
+use wire::vlan::{self, Tag};
+use wire::{eth, ip4, ip6};
+
+/// The headers that are hashed. What is not IP is hashed by its Ethernet addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Headers {
+    /// Ethernet addresses.
+    L2,
+    /// These and IP addresses.
+    L23,
+    /// IP addresses, protocol and ports; of fragments and other protocols without ports.
+    L34,
+}
+
+/// VLAN tags that are skipped on the way to an IP header.
+const TAGS: usize = 2;
+
+/// Where the type behind a frame's tags is.
+#[inline(always)]
+fn type_at(p: &Pkt<'_>) -> usize {
+    let at = |tags: usize| vlan::AT + tags * vlan::LEN;
+    let tags = (0..TAGS).take_while(|n| p.header::<Tag>(at(*n) as u8).is_tag());
+    at(tags.count())
+}
+
+/// The hash of a frame. It moves the offset of the network header to where that is.
+#[inline(always)]
+pub(super) fn hash(p: &mut Pkt<'_>, headers: Headers) -> u32 {
+    if headers == Headers::L2 {
+        return addresses(p);
+    }
+    let at = type_at(p);
+    let ip_at = at + size_of::<u16>();
+    let ethertype = u16::from_be_bytes(*p.header(at as u8));
+    p.set_l3(ip_at as u8);
+    let room = p.len().saturating_sub(ip_at);
+    let flow = match (ethertype, headers) {
+        (eth::IP4, Headers::L34) if room >= ip4::LEN => return crate::ip4::lookup::flow_hash(p),
+        (eth::IP6, Headers::L34) if room >= ip6::LEN => return crate::ip6::lookup::flow_hash(p),
+        (eth::IP4, _) if room >= ip4::LEN => {
+            let header = p.header::<ip4::Header>(p.l3);
+            tables::hash::flow5(header.src(), header.dst(), 0, 0, 0)
+        }
+        (eth::IP6, _) if room >= ip6::LEN => {
+            let header = p.header::<ip6::Header>(p.l3);
+            tables::hash::flow6(&header.src, &header.dst, 0, 0, 0, 0)
+        }
+        _ => 0,
+    };
+    flow ^ addresses(p)
+}
+
+/// The hash of a frame's Ethernet addresses.
+#[inline(always)]
+fn addresses(p: &Pkt<'_>) -> u32 {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = *p.header::<[u8; 12]>(0);
+    let to = u32::from_be_bytes([c, d, e, f]);
+    let from = u32::from_be_bytes([i, j, k, l]);
+    let begins = [u16::from_be_bytes([a, b]), u16::from_be_bytes([g, h])];
+    tables::hash::flow5(from, to, 0, begins[1], begins[0])
+}
