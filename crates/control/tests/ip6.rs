@@ -465,6 +465,7 @@ fn full_tables_of_both_families() {
         port_up: true,
         serving: true,
         on: None,
+        bond: None,
         l2: None,
     };
     for (id, device) in [(1, "pa"), (2, "pb")] {

@@ -9,7 +9,7 @@ use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
-use router::{Family, Router, acl, ip, l2, neighbor};
+use router::{Family, Router, acl, bond, ip, l2, neighbor};
 use tables::prefix::Prefix;
 
 use crate::daemon::Daemon;
@@ -97,6 +97,7 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             give(&shown.map_err(|e| e.to_string())?, json)
         }
         Verb::ShowL2Fib => give(&l2::show::l2fib(router, first.is_some()), json),
+        Verb::ShowBond => give(&bond::show::bonds(router, first.is_some()), json),
         Verb::ShowMode => give(&l2::show::modes(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),

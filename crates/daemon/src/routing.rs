@@ -7,6 +7,7 @@ use tracing::warn;
 
 use control::facts::Batch;
 use control::mirror::{Binding, LinkNews, Translator};
+use router::bond::Spread;
 use router::state::Rejected;
 use router::{Change, InterfaceId, L2, Router, Tags};
 
@@ -89,6 +90,12 @@ impl Routing {
     /// One of our devices' interfaces does this at layer 2 from now on.
     pub fn set_l2(&mut self, link: u32, l2: Option<L2>) {
         let changes = self.translator.set_l2(link, l2);
+        self.apply(changes);
+    }
+
+    /// One of our devices' bonds spreads what leaves this way from now on.
+    pub fn set_bond(&mut self, link: u32, spread: Spread) {
+        let changes = self.translator.set_bond(link, spread);
         self.apply(changes);
     }
 

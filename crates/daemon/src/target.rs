@@ -217,6 +217,10 @@ impl Daemon {
                 let bridge = there.then_some(bridge.as_str());
                 self.interfaces.set_bvi(of, bridge, &mut self.routing)
             }
+            Item::BondMember { of, bond } => {
+                let l2 = there.then(|| Layer2::Bond(bond.clone()));
+                self.interfaces.set_l2(of, l2, &mut self.routing)
+            }
             Item::CrossConnect { of, target, .. } => {
                 let l2 = there.then(|| Layer2::CrossConnect(target.clone()));
                 self.interfaces.set_l2(of, l2, &mut self.routing)
@@ -243,7 +247,6 @@ impl Daemon {
             }
             Item::Vrf { .. }
             | Item::VrfMember { .. }
-            | Item::BondMember { .. }
             | Item::Unnumbered { .. }
             | Item::Route {
                 table: Table::Vrf(_),
@@ -278,7 +281,11 @@ impl Daemon {
                 parent: parent.clone(),
                 encapsulation: *encapsulation,
             },
-            Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } => {
+            Kind::Bond { mode, load_balance } => {
+                let spread = desired::spread(*mode, *load_balance);
+                desired::Kind::Bond(spread.ok_or("not supported yet")?)
+            }
+            Kind::Vxlan { .. } | Kind::Tap { .. } => {
                 return Err("not supported yet".into());
             }
         };

@@ -32,6 +32,7 @@ pub enum Verb {
     ShowL2Fib,
     ShowAcl,
     ShowMode,
+    ShowBond,
     ShowTrace,
     ShowConfig,
     ShowThreads,
@@ -304,6 +305,12 @@ pub const COMMANDS: &[Spec] = &[
         &["show", "mode"],
         "whether interfaces route, bridge or cross-connect",
     ),
+    row(
+        Verb::ShowBond,
+        &["show", "bond"],
+        "bonds; with detail their members, too",
+    )
+    .with(&[DETAIL]),
     row(Verb::ShowTrace, &["show", "trace"], "traced packets"),
     row(
         Verb::ShowConfig,

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use router::bond::{Headers, Spread};
 use router::change::Mac;
 
 use super::forms::{self, Address};
 use super::model::{
-    self, Acl, Attached, BridgeSettings, Config, Control, Encapsulation, Hop, Mode, Named, Port,
-    PortKind, PrefixList, State, Tables, Workers,
+    self, Acl, Attached, Balance, BondMode, BridgeSettings, Config, Control, Encapsulation, Hop,
+    Mode, Named, Port, PortKind, PrefixList, State, Tables, Workers,
 };
 use super::problem::{Findings, place};
 use super::rules::{self, Lists, MOST_RULES};
@@ -71,6 +72,8 @@ pub enum Layer2 {
     CrossConnect(String),
     /// It is a member of the bridge domain of this name.
     Bridge(String),
+    /// It is a member of the bond of this name.
+    Bond(String),
 }
 
 /// A bridge domain. Its members are the interfaces that say so.
@@ -91,6 +94,8 @@ pub enum Kind {
     Port(OpenPort),
     /// No packets come or go: it is there for its addresses.
     Loopback,
+    /// Packets come and go by its members, which are the interfaces that say so.
+    Bond(Spread),
     /// What has its tags on another interface.
     Sub {
         /// The interface that it is on top of.
@@ -151,7 +156,7 @@ impl Interface {
     pub fn port(&self) -> Option<&OpenPort> {
         match &self.kind {
             Kind::Port(port) => Some(port),
-            Kind::Loopback | Kind::Sub { .. } => None,
+            Kind::Loopback | Kind::Bond(_) | Kind::Sub { .. } => None,
         }
     }
 
@@ -255,6 +260,10 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
                 };
                 interfaces.push(interface(&view, entry, kind));
             }
+            InterfaceKind::Interface(_) if config.bondethernets.contains_key(&entry.name) => {
+                refusing.fields(&view, entry);
+                interfaces.extend(bond(config, &view, entry));
+            }
             InterfaceKind::Interface(_) => {
                 let port = OpenPort::of(&entry.name, config.ports.get(&entry.name));
                 refusing.fields(&view, entry);
@@ -304,6 +313,33 @@ fn loopback((name, loopback): (&String, &model::Loopback)) -> Interface {
     }
 }
 
+/// A bond; `None` only in a configuration that is refused.
+fn bond(config: &Config, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) -> Option<Interface> {
+    let bond = config.bondethernets.get(&entry.name)?;
+    let spread = spread(bond.mode, bond.balance())?;
+    let given = interface(view, entry, Kind::Bond(spread));
+    let own = given.description.clone().filter(|text| !text.is_empty());
+    Some(Interface {
+        description: own.or_else(|| bond.description.clone()),
+        ..given
+    })
+}
+
+/// How a bond of this mode spreads what leaves; `None`: there is no such bond yet.
+pub fn spread(mode: BondMode, balance: Option<Balance>) -> Option<Spread> {
+    Some(match mode {
+        BondMode::RoundRobin => Spread::RoundRobin,
+        BondMode::ActiveBackup => Spread::ActiveBackup,
+        BondMode::Broadcast => Spread::Broadcast,
+        BondMode::Xor => Spread::Xor(match balance.unwrap_or(Balance::L34) {
+            Balance::L2 => Headers::L2,
+            Balance::L23 => Headers::L23,
+            Balance::L34 => Headers::L34,
+        }),
+        BondMode::Lacp => return None,
+    })
+}
+
 fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> Interface {
     let connect = entry
         .l2xc
@@ -312,6 +348,10 @@ fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> 
         view.bridge(&entry.name)
             .map(|name| Layer2::Bridge(name.to_owned()))
     };
+    let bond = || {
+        view.bond(&entry.name)
+            .map(|name| Layer2::Bond(name.to_owned()))
+    };
     Interface {
         description: entry.description.map(str::to_owned),
         mac: entry.mac,
@@ -319,7 +359,7 @@ fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> 
         mtu: entry.own_mtu,
         addresses: entry.addresses.to_vec(),
         up: entry.state == State::Up,
-        l2: connect.or_else(bridge),
+        l2: connect.or_else(bridge).or_else(bond),
         acls: entry.acls.cloned().unwrap_or_default(),
         ..Interface::plain(&entry.name, kind)
     }
@@ -360,7 +400,6 @@ impl Refusing<'_> {
 
     fn sections(&mut self, config: &Config) {
         let sections = [
-            (!config.bondethernets.is_empty(), "bondethernets"),
             (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
             (!config.taps.is_empty(), "taps"),
             (config.sflow.is_some(), "sflow"),
@@ -371,6 +410,17 @@ impl Refusing<'_> {
             self.unsupported(&[section.into()], section);
         }
         self.acls(config);
+        for (name, bond) in &config.bondethernets {
+            if bond.mode == BondMode::Lacp {
+                let path = ["bondethernets", name, "mode"].map(Step::from);
+                self.refuse(
+                    &path,
+                    format!("mode lacp of bondethernet {name}: not supported yet"),
+                    "write `mode: xor`, and the same at the other end, or wait for a version that \
+                     supports it",
+                );
+            }
+        }
         for (name, bridge) in &config.bridgedomains {
             let settings = &bridge.settings;
             let fields = [
@@ -434,7 +484,11 @@ impl Refusing<'_> {
             let what = format!("{name} of {} {}", entry.word(), entry.name);
             self.unsupported(&field(entry, name), &what);
         }
-        let is_l2 = entry.l2xc.is_some() || view.bridge(&entry.name).is_some();
+        let is_member = view
+            .bridge(&entry.name)
+            .or(view.bond(&entry.name))
+            .is_some();
+        let is_l2 = entry.l2xc.is_some() || is_member;
         if is_l2 && entry.acls.is_some_and(any) {
             let what = format!("acls of {} {} at layer 2", entry.word(), entry.name);
             self.unsupported(&field(entry, "acls"), &what);

@@ -32,7 +32,7 @@ pub struct AnyInterface<'c> {
     pub name: String,
     /// Words for people.
     pub description: Option<&'c str>,
-    /// Ethernet address, of a sub-interface its parent's.
+    /// Ethernet address, of a bond that of `bondethernets`, of a sub-interface its parent's.
     pub mac: Option<Mac>,
     /// Name of the host's device.
     pub lcp: Option<&'c str>,
@@ -192,6 +192,8 @@ pub struct AllInterfaces<'c> {
     tagged: HashMap<(&'c str, Encapsulation), usize>,
     /// The bridge domain of each member.
     bridged: HashMap<String, &'c str>,
+    /// The bond of each member.
+    bonded: HashMap<String, &'c str>,
     layer2: HashSet<String>,
 }
 
@@ -200,9 +202,13 @@ impl<'c> AllInterfaces<'c> {
     pub fn new(config: &'c Config) -> Self {
         let mut entries = Vec::new();
         for (name, interface) in &config.interfaces {
-            entries.push(AnyInterface::interface(name, interface));
+            let bond = config.bondethernets.get(name);
+            let mac = interface.mac.or(bond.and_then(|bond| bond.mac));
+            let of_bond = |entry| AnyInterface { mac, ..entry };
+            entries.push(of_bond(AnyInterface::interface(name, interface)));
             let subs = interface.sub_interfaces.iter();
-            entries.extend(subs.map(|(id, sub)| AnyInterface::sub(name, interface, *id, sub)));
+            let subs = subs.map(|(id, sub)| AnyInterface::sub(name, interface, *id, sub));
+            entries.extend(subs.map(of_bond));
         }
         let loopbacks = config.loopbacks.iter();
         entries.extend(loopbacks.map(|(name, loopback)| AnyInterface::loopback(name, loopback)));
@@ -212,6 +218,7 @@ impl<'c> AllInterfaces<'c> {
             tagged: HashMap::new(),
             entries,
             bridged: HashMap::new(),
+            bonded: HashMap::new(),
             layer2: HashSet::new(),
         };
         for (place, entry) in view.entries.iter().enumerate().rev() {
@@ -226,6 +233,11 @@ impl<'c> AllInterfaces<'c> {
             }
         }
         view.find_layer2(config);
+        for (bond, its) in &config.bondethernets {
+            let members = its.interfaces.iter().map(|member| view.canonical(member));
+            let members: Vec<_> = members.map(|member| (member, bond.as_str())).collect();
+            view.bonded.extend(members);
+        }
         view
     }
 
@@ -305,6 +317,11 @@ impl<'c> AllInterfaces<'c> {
     /// The bridge domain that it is a member of.
     pub fn bridge(&self, name: &str) -> Option<&'c str> {
         self.bridged.get(name).copied()
+    }
+
+    /// The bond that it is a member of.
+    pub fn bond(&self, name: &str) -> Option<&'c str> {
+        self.bonded.get(name).copied()
     }
 
     /// Returns true if it bridges or cross-connects, or is the target of a cross-connect.

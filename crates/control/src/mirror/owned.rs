@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use router::change::{InterfaceId, L2, Tags};
+use router::change::{InterfaceId, L2, Spread, Tags};
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,10 @@ pub struct Binding {
     /// The interface that it is on top of, and its tags, if it is a sub-interface: it is up only
     /// while that one is.
     pub on: Option<(InterfaceId, Tags)>,
-    /// What it does at layer 2 instead of routing. The host sends nothing by it then.
+    /// How it spreads what leaves over its members, if it is a bond: it is up only while one of them
+    /// is.
+    pub bond: Option<Spread>,
+    /// What it does at layer 2 instead of routing, or the bond that it is a member of. The host sends nothing by it then.
     pub l2: Option<L2>,
 }
 
@@ -55,6 +58,13 @@ impl Owned {
     pub fn subs(&self, parent: InterfaceId) -> impl Iterator<Item = u32> {
         let its = self.subs.range((parent, 0)..=(parent, u32::MAX));
         its.map(|(_, link)| *link)
+    }
+
+    /// The devices of the members of a bond.
+    pub fn members(&self, bond: InterfaceId) -> impl Iterator<Item = u32> {
+        let is_member = move |owned: &Binding| owned.l2 == Some(L2::Bond(bond));
+        let its = self.iter().filter(move |(_, owned)| is_member(owned));
+        its.map(|(link, _)| link)
     }
 
     /// A device is an interface's from now on.

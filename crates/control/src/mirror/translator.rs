@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use router::change::{Address, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Tags};
+use router::change::{Address, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Spread, Tags};
 
 use super::addresses::Addresses;
 use super::owned::{Binding, Owned};
@@ -154,6 +154,7 @@ impl Translator {
         self.routes.unbind(link, &mut out);
         delete_interfaces(&owned, &mut out);
         self.subs(owned.id, &mut out);
+        self.bond(owned.l2, &mut out);
         out
     }
 
@@ -169,7 +170,18 @@ impl Translator {
     /// One of our interfaces does this at layer 2 from now on.
     pub fn set_l2(&mut self, link: u32, l2: Option<L2>) -> Vec<Change> {
         let mut out = Vec::new();
+        let before = self.owned.get(link).and_then(|owned| owned.l2);
         if self.owned.edit(link, |owned| owned.l2 = l2) {
+            self.interfaces(link, &mut out);
+            self.bond(before, &mut out);
+        }
+        out
+    }
+
+    /// One of our bonds spreads what leaves this way from now on.
+    pub fn set_bond(&mut self, link: u32, spread: Spread) -> Vec<Change> {
+        let mut out = Vec::new();
+        if self.owned.edit(link, |owned| owned.bond = Some(spread)) {
             self.interfaces(link, &mut out);
         }
         out
@@ -297,6 +309,7 @@ impl Translator {
         if let Some(owned) = self.owned.remove(index) {
             delete_interfaces(&owned, out);
             self.subs(owned.id, out);
+            self.bond(owned.l2, out);
         }
         self.edit_addresses(index, out, |all| all.remove_link(index));
         self.news.push(LinkNews::Vanished { index });
@@ -322,7 +335,10 @@ impl Translator {
         let host = owned.host;
         let kind = match owned.on {
             Some((parent, tags)) => Kind::Sub { parent, tags, host },
-            None => Kind::Routed { host },
+            None => match owned.bond {
+                Some(spread) => Kind::Bond { spread, host },
+                None => Kind::Routed { host },
+            },
         };
         // What the host sends by a port that is down is lost there.
         let up = link.admin_up && link.carrier && self.is_below_up(owned);
@@ -339,6 +355,15 @@ impl Translator {
             )));
         }
         self.subs(owned.id, out);
+        self.bond(owned.l2, out);
+    }
+
+    /// Says what the bond is like now that an interface is or was a member of.
+    fn bond(&self, of: Option<L2>, out: &mut Vec<Change>) {
+        let Some(L2::Bond(bond)) = of else { return };
+        if let Some(link) = self.owned.link(bond) {
+            self.interfaces(link, out);
+        }
     }
 
     /// Says what the sub-interfaces on one of our interfaces are like now.
@@ -351,7 +376,20 @@ impl Translator {
     /// Returns true if packets pass by one of our interfaces: its device, its port and the interface
     /// below it are up.
     fn is_up(&self, owned: &Binding, link: &Link) -> bool {
-        self.is_below_up(owned) && owned.port_up && link.admin_up && link.carrier
+        self.is_below_up(owned)
+            && owned.port_up
+            && link.admin_up
+            && link.carrier
+            && (owned.bond.is_none() || self.is_a_member_up(owned.id))
+    }
+
+    /// Returns true if packets pass by a member of a bond.
+    fn is_a_member_up(&self, bond: InterfaceId) -> bool {
+        let members = self.owned.members(bond);
+        let known = members.filter_map(|link| Some((self.owned.get(link)?, self.link(link)?)));
+        known
+            .into_iter()
+            .any(|(owned, link)| owned.bond.is_none() && self.is_up(owned, link))
     }
 
     /// Returns true if packets pass by the interface below one of ours, or if there is none.

@@ -55,6 +55,7 @@ fn owned(id: InterfaceId) -> Binding {
         port_up: true,
         serving: true,
         on: None,
+        bond: None,
         l2: None,
     }
 }

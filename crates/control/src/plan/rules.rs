@@ -3,7 +3,7 @@
 use super::item::{Found, Item, Key, Kind, Object, Table};
 use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
 use crate::config::desired::OpenPort;
-use crate::config::{Address, Encapsulation, Hop, Port, State, Term};
+use crate::config::{Address, Encapsulation, Hop, Port, State, Term, device_name};
 
 impl Item {
     /// The interface that it is, or is a part of.
@@ -128,7 +128,10 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
             depth: -1,
             ..of(1, "loopback", "")
         },
-        Kind::Bond { .. } => of(2, "bond", ""),
+        Kind::Bond { .. } => Rule {
+            claims: vec![device(&device_name(name))],
+            ..of(2, "bond", "")
+        },
         Kind::Vxlan { vni, .. } => Rule {
             claims: vec![format!("vni {vni}")],
             ..of(3, "vxlan", "")

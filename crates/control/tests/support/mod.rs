@@ -178,6 +178,7 @@ impl Follower {
             port_up: true,
             serving: true,
             on: None,
+            bond: None,
             l2: None,
         };
         self.memory.apply(self.translator.bind(link, owned));

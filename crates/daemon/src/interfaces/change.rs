@@ -222,7 +222,7 @@ impl Interfaces {
     }
 
     /// The port of an interface becomes another one on the same device, which stays as it is: up,
-    /// with its addresses and routes. A sub-interface gets other tags.
+    /// with its addresses and routes. A sub-interface gets other tags, a bond another mode.
     ///
     /// # Errors
     /// It cannot be opened; it has the old port then.
@@ -240,6 +240,14 @@ impl Interfaces {
             (slot.config.kind, slot.on) = (kind, Some(on));
             if let Some(link) = slot.link {
                 routing.set_on(link, on);
+            }
+            return Ok(());
+        }
+        if let Kind::Bond(spread) = kind {
+            let slot = &mut self.slots[at];
+            slot.config.kind = kind;
+            if let Some(link) = slot.link {
+                routing.set_bond(link, spread);
             }
             return Ok(());
         }

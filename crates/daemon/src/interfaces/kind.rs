@@ -2,6 +2,7 @@
 
 use control::config::desired::{Interface, Kind};
 
+use super::bond::Bond;
 use super::device::Device;
 use super::loopback::Loopback;
 use super::netdev::Netdev;
@@ -14,6 +15,7 @@ pub fn of(config: &Interface) -> &'static dyn Device {
         Kind::Port(port) if port.kind.is_device() => &Netdev,
         Kind::Port(_) => &Software,
         Kind::Loopback => &Loopback,
+        Kind::Bond(_) => &Bond,
         Kind::Sub { .. } => &Sub,
     }
 }

@@ -240,17 +240,21 @@ impl Interfaces {
     /// What an interface does at layer 2, by numbers.
     fn l2(&self, l2: &Layer2) -> Result<L2, String> {
         match l2 {
-            Layer2::CrossConnect(to) => {
-                let mut slots = self.slots.iter();
-                let other = slots.find(|slot| slot.config.name == *to);
-                let id = other.map(|slot| L2::CrossConnect(slot.ids.port));
-                id.ok_or_else(|| format!("there is no interface {to}"))
-            }
+            Layer2::CrossConnect(to) => self.number_of(to).map(L2::CrossConnect),
+            Layer2::Bond(name) => self.number_of(name).map(L2::Bond),
             Layer2::Bridge(name) => {
                 let id = self.bridges.number(name).map(L2::Bridge);
                 id.ok_or_else(|| format!("there is no bridge domain {name}"))
             }
         }
+    }
+
+    /// The router's number of an interface.
+    fn number_of(&self, name: &str) -> Result<InterfaceId, String> {
+        let mut slots = self.slots.iter();
+        let slot = slots.find(|slot| slot.config.name == name);
+        let id = slot.map(|slot| slot.ids.port);
+        id.ok_or_else(|| format!("there is no interface {name}"))
     }
 
     /// A loopback gets numbers in the router, which it keeps until it goes: workers have its tap

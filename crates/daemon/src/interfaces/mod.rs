@@ -2,6 +2,7 @@
 //! vanish.
 
 mod acls;
+mod bond;
 mod change;
 mod device;
 mod graveyard;
@@ -412,7 +413,7 @@ fn fit(config: &Desired, most: usize) -> Result<(), String> {
     if needed > most {
         return Err(format!(
             "the interfaces need {needed} entries of a table that has {most}: one each, and two \
-             where the port is no network device, for a sub-interface and for a BVI; configure fewer"
+             where the port is no network device, for a bond, a sub-interface and a BVI; configure fewer"
         ));
     }
     Ok(())

@@ -34,6 +34,7 @@ impl OpenInterface {
             (Some(port), Some(_)) => format!("{port}, host by tap {tap}"),
             (Some(port), None) => port,
             (None, _) => match &config.kind {
+                Kind::Bond(_) => format!("bond, host by tap {tap}"),
                 Kind::Sub { parent, .. } => format!("tags on {parent}, host by tap {tap}"),
                 _ => format!("loopback, tap {tap}"),
             },

@@ -190,6 +190,10 @@ impl Slot {
             port_up: self.up,
             serving: false,
             on: self.on,
+            bond: match self.config.kind {
+                Kind::Bond(spread) => Some(spread),
+                _ => None,
+            },
             l2: self.l2,
         };
         routing.bind(link, owned);

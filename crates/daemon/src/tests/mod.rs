@@ -156,7 +156,11 @@ impl Lab {
                 let on = its.on.map(|(parent, tags)| (name(parent), tags));
                 let host = its.host.is_some();
                 let (l2, up, serving) = (its.l2.map(l2), its.port_up, its.serving);
-                format!("{} {host} {on:?} {l2:?} {up} {serving}", name(its.id))
+                let bond = its.bond;
+                format!(
+                    "{} {host} {on:?} {bond:?} {l2:?} {up} {serving}",
+                    name(its.id)
+                )
             })
             .collect()
     }

@@ -36,6 +36,11 @@ pub(super) fn check(c: &mut Checker<'_>) {
                 "remove it, or change the mode",
             );
         }
+        if config.ports.contains_key(name) {
+            let message = format!("bondethernet {name} cannot have a port");
+            let help = "give its members ports";
+            c.error(&to!["ports", name], message, help);
+        }
         if let Some(mac) = bond.mac.filter(|mac| mac.is_group()) {
             let message = format!("bondethernet {name} MAC address {mac} cannot be multicast");
             c.error(&at("mac"), message, "make its first byte even");

@@ -18,7 +18,8 @@ pub(super) fn check(c: &mut Checker<'_>) {
         }
         let (word, name) = (entry.word(), &entry.name);
         // A sub-interface's is its parent's.
-        let own = entry.mac.filter(|_| entry.parent().is_none());
+        let is_own = entry.parent().is_none() && !c.config.bondethernets.contains_key(name);
+        let own = entry.mac.filter(|_| is_own);
         if let Some(mac) = own.filter(|mac| mac.is_group()) {
             let message = format!("{word} {name} MAC address {mac} cannot be multicast");
             c.error(&field(entry, "mac"), message, "make its first byte even");
@@ -50,7 +51,7 @@ fn interface(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
         let message = format!("interface {name} does not exist in bondethernets");
         c.error(&key, message, "add it there, with its members");
     }
-    if name.starts_with("BondEthernet") && entry.mac.is_some() {
+    if name.starts_with("BondEthernet") && interface.mac.is_some() {
         let message = format!("interface {name} is a member of bondethernet, cannot set MAC");
         let help = format!("move mac to bondethernets.{name}");
         c.error(&field(entry, "mac"), message, help);

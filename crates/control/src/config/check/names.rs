@@ -167,14 +167,17 @@ fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
             let port = OpenPort::of(parent, config.ports.get(parent)).kind;
             (
                 Device::Own,
-                (!port.is_device()).then(|| device_name(&entry.name)),
+                (!port.is_device() || config.bondethernets.contains_key(parent))
+                    .then(|| device_name(&entry.name)),
             )
         }
         InterfaceKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
-        // Neither a bond nor a tunnel nor a TAP has a device without `lcp`.
+        InterfaceKind::Interface(_) if config.bondethernets.contains_key(&entry.name) => {
+            (Device::Own, Some(device_name(&entry.name)))
+        }
+        // Neither a tunnel nor a TAP has a device without `lcp`.
         InterfaceKind::Interface(_)
-            if config.bondethernets.contains_key(&entry.name)
-                || config.vxlan_tunnels.contains_key(&entry.name)
+            if config.vxlan_tunnels.contains_key(&entry.name)
                 || config.taps.contains_key(&entry.name) =>
         {
             return None;
