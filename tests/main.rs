@@ -10,6 +10,7 @@ mod advice;
 mod apply;
 mod badinput;
 mod bgp;
+mod bonds;
 mod captures;
 mod cards;
 mod change;

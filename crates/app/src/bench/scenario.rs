@@ -42,7 +42,7 @@ pub struct What {
 }
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 15] = [
+pub const SCENARIOS: [What; 16] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
@@ -142,6 +142,16 @@ pub const SCENARIOS: [What; 15] = [
         flows: 1,
         routes: 2,
         way: Way::RoutedTagged,
+    },
+    What {
+        name: "bond-xor-ip4-hot",
+        what: "the same as ip4-hot from and to a bond that hashes addresses and ports",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::RoutedByBond,
     },
     What {
         name: "bvi-ip4-hot",

@@ -1,6 +1,7 @@
 //! What becomes of a scenario's packets: its interfaces, and the stations of its bridge.
 
 use router::acl::{Direction, Packets, Rule};
+use router::bond::{Headers, Spread};
 use router::{BridgeDomain, Change, Interface, Kind, L2, Mac, Tags};
 use tables::acl;
 use tables::prefix::Prefix;
@@ -22,6 +23,12 @@ pub const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
 /// bridge domain must not.
 const OTHER_OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 2]);
 
+/// A bond without a host interface.
+const BOND: Kind = Kind::Bond {
+    spread: Spread::Xor(Headers::L34),
+    host: None,
+};
+
 /// What becomes of a scenario's packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
@@ -33,6 +40,8 @@ pub enum Way {
     RoutedTagged,
     /// Routed from a bridge domain to another port.
     RoutedByBvi,
+    /// Routed by a bond of one member, the port, which hashes addresses and ports.
+    RoutedByBond,
     /// Cross-connected as they are.
     Crossed,
     /// Cross-connected between two sub-interfaces with other tags.
@@ -45,7 +54,7 @@ impl Way {
     /// The interface that routed packets leave by.
     pub const fn routed(self) -> u16 {
         match self {
-            Way::RoutedTagged | Way::RoutedByBvi => OTHER,
+            Way::RoutedTagged | Way::RoutedByBvi | Way::RoutedByBond => OTHER,
             _ => INTERFACE,
         }
     }
@@ -60,8 +69,7 @@ impl Way {
 
     /// True if routers on the way change the packets.
     pub const fn is_routed(self) -> bool {
-        use Way::{Filtered, Routed, RoutedByBvi, RoutedTagged};
-        matches!(self, Routed | Filtered(_) | RoutedTagged | RoutedByBvi)
+        !matches!(self, Way::Crossed | Way::Retagged | Way::Bridged(_))
     }
 
     /// The rules of its access list: prefixes of 17 lengths each, and ports or not. The last one takes
@@ -173,6 +181,10 @@ impl Way {
                 bare(INTERFACE, bridged),
                 set(OTHER, OTHER_OWN, port, None),
                 bare(BVI, None),
+            ],
+            Way::RoutedByBond => vec![
+                bare(INTERFACE, Some(L2::Bond(OTHER))),
+                set(OTHER, OWN, BOND, None),
             ],
             Way::Crossed => vec![bare(INTERFACE, crossed(INTERFACE))],
             Way::Retagged => vec![

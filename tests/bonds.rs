@@ -1,0 +1,174 @@
+//! Bonds: two routers with two links between them, which are one.
+
+use crate::harness::{Directory, Netns, Router, patience, skipped, until};
+
+/// A router's bond, for these addresses' last byte.
+fn interfaces(mode: &str, own: u8) -> String {
+    format!(
+        "interfaces:
+  m1: {{}}
+  m2: {{}}
+  BondEthernet0:
+    lcp: be0
+    addresses: [ 10.1.0.{own}/24, '2001:db8:1::{own}/64' ]
+    sub-interfaces:
+      100: {{ lcp: be0.100, addresses: [ 10.2.0.{own}/24 ] }}
+bondethernets:
+  BondEthernet0: {{ mode: {mode}, interfaces: [ m1, m2 ] }}
+"
+    )
+}
+
+struct Lab {
+    routers: [Router; 2],
+    hosts: [Netns; 2],
+    directory: Directory,
+}
+
+impl Lab {
+    fn start(mode: &str) -> Self {
+        let directory = Directory::new();
+        let hosts = ["left", "right"].map(|name| Netns::with_ipv6(name).expect("root may"));
+        let start = |at: usize| {
+            let yaml = interfaces(mode, at as u8 + 1) + &ports(&directory, at);
+            Router::start(&hosts[at], &yaml)
+        };
+        let routers = [start(0), start(1)];
+        Lab {
+            routers,
+            hosts,
+            directory,
+        }
+    }
+
+    fn said(&self) -> String {
+        let all = self.routers.each_ref().map(|router| {
+            let shown = [&["errors"][..], &["bond", "detail"], &["interface"]];
+            shown.map(|words| router.show_text(words)).join("\n") + &router.process.log()
+        });
+        all.join("\n")
+    }
+
+    /// The other end answers to the first router's host.
+    fn answers(&self, to: &str) {
+        let answer = || self.hosts[0].sh(&format!("ping -n -c 1 -W 1 -s 1400 {to}"));
+        let so = until(patience(), || answer().is_ok());
+        assert!(so, "{to}: {:?}\n{}", answer(), self.said());
+    }
+
+    /// Packets that the members of the first router have sent.
+    fn sent(&self) -> [u64; 2] {
+        let shown = self.routers[0].show(&["interface"]);
+        let all = shown["interfaces"].as_array().expect("interfaces").clone();
+        ["m1", "m2"].map(|name| {
+            let of_name = all.iter().find(|interface| interface["name"] == name);
+            of_name.expect("a member")["tx_packets"]
+                .as_u64()
+                .expect("a count")
+        })
+    }
+
+    /// Until the first router's bond has so many members that are up.
+    fn has_active(&self, members: u64) {
+        let active = || {
+            let shown = self.routers[0].show(&["bond"]);
+            shown["bonds"][0]["active_members"] == members
+        };
+        assert!(until(patience(), active), "{}", self.said());
+    }
+
+    fn apply(&self, at: usize, interfaces: &str) {
+        let file = self.directory.path().join("next.yaml");
+        let yaml = interfaces.to_owned() + &ports(&self.directory, at);
+        std::fs::write(&file, yaml).expect("written");
+        let said = self.routers[at].ask(&["apply", "-c", &file.display().to_string()]);
+        said.unwrap_or_else(|error| panic!("{error}\n{}", self.said()));
+    }
+}
+
+/// Two memifs, of which the first router has the server's ends.
+fn ports(directory: &Directory, at: usize) -> String {
+    let role = ["server", "client"][at];
+    let port = |name: &str| {
+        let socket = directory.path().join(format!("{name}.sock"));
+        let socket = socket.display();
+        format!("  {name}: {{ memif: {{ socket: {socket}, role: {role} }} }}\n")
+    };
+    format!("ports:\n{}{}", port("m1"), port("m2"))
+}
+
+#[test]
+fn two_links_are_one_and_either_may_fail() {
+    const NAME: &str = "two_links_are_one_and_either_may_fail";
+    if skipped(NAME, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Lab::start("round-robin");
+    lab.has_active(2);
+    for to in ["10.1.0.2", "2001:db8:1::2", "10.2.0.2"] {
+        lab.answers(to);
+    }
+    let before = lab.sent();
+    for _ in 0..4 {
+        lab.answers("10.2.0.2");
+    }
+    let after = lab.sent();
+    assert!(
+        after[0] > before[0] && after[1] > before[1],
+        "{}",
+        lab.said()
+    );
+
+    // The other end takes a link down: what is left carries all.
+    let yaml = interfaces("round-robin", 2);
+    lab.apply(1, &yaml.replacen("m1: {}", "m1: { state: down }", 1));
+    let yaml = interfaces("round-robin", 1);
+    lab.apply(0, &yaml.replacen("m1: {}", "m1: { state: down }", 1));
+    lab.has_active(1);
+    let before = lab.sent();
+    lab.answers("10.1.0.2");
+    lab.answers("10.2.0.2");
+    let after = lab.sent();
+    assert!(
+        after[0] == before[0] && after[1] > before[1],
+        "{}",
+        lab.said()
+    );
+
+    // Another mode, and a member less, while they are in use; then all as before.
+    for at in [0, 1] {
+        let yaml = interfaces("xor", at as u8 + 1);
+        lab.apply(at, &yaml.replacen("[ m1, m2 ]", "[ m2 ]", 1));
+    }
+    lab.answers("10.2.0.2");
+    for at in [0, 1] {
+        lab.apply(at, &interfaces("active-backup", at as u8 + 1));
+    }
+    lab.has_active(2);
+    lab.answers("10.1.0.2");
+    lab.answers("2001:db8:1::2");
+}
+
+#[test]
+fn a_link_whose_peer_is_gone_is_used_no_longer() {
+    const NAME: &str = "a_link_whose_peer_is_gone_is_used_no_longer";
+    if skipped(NAME, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Lab::start("active-backup");
+    lab.has_active(2);
+    lab.answers("10.1.0.2");
+    // The other end gives up its first memif: it is no interface there any more.
+    let yaml = interfaces("active-backup", 2).replacen("  m1: {}\n", "", 1);
+    let yaml = yaml.replacen("[ m1, m2 ]", "[ m2 ]", 1);
+    let ports = ports(&lab.directory, 1);
+    let second: Vec<_> = ports.lines().filter(|line| !line.contains("m1:")).collect();
+    let file = lab.directory.path().join("less.yaml");
+    std::fs::write(&file, yaml + &second.join("\n")).expect("written");
+    let applied = lab.routers[1].ask(&["apply", "-c", &file.display().to_string()]);
+    applied.unwrap_or_else(|error| panic!("{error}\n{}", lab.said()));
+    lab.has_active(1);
+    lab.answers("10.1.0.2");
+    lab.answers("10.2.0.2");
+    assert!(lab.sent()[1] > 0, "{}", lab.said());
+}
