@@ -313,6 +313,55 @@ fn a_tap_stands_for_a_port_with_a_state_of_its_own() {
     );
 }
 
+/// A bond is up while a member is, and so is what has tags on it.
+#[test]
+fn a_bond_is_as_its_members() {
+    let mut translator = three_links();
+    news(&mut translator, vec![link(14, "d", true)]);
+    let bond = Binding {
+        bond: Some(Spread::RoundRobin),
+        ..owned(3)
+    };
+    translator.bind(13, bond);
+    let sub = Binding {
+        on: Some((3, Tags::one(5))),
+        ..owned(4)
+    };
+    translator.bind(14, sub);
+    let last = |changes: &[Change], id: InterfaceId| {
+        let all = changes.iter().rev().filter_map(|change| match change {
+            Change::InterfaceSet(i) if i.id == id => Some(i.up),
+            _ => None,
+        });
+        all.into_iter().next()
+    };
+    let both = |changes: &[Change]| [last(changes, 3), last(changes, 4)];
+    let member = Some(L2::Bond(3));
+    assert_eq!(both(&translator.set_l2(11, member)), [Some(true); 2]);
+    let down =
+        |translator: &mut Translator, index, name| news(translator, vec![link(index, name, false)]);
+    assert_eq!(both(&down(&mut translator, 11, "a")), [Some(false); 2]);
+    assert_eq!(both(&translator.set_l2(12, member)), [Some(true); 2]);
+    assert_eq!(both(&translator.set_l2(12, None)), [Some(false); 2]);
+    translator.set_l2(12, member);
+    assert_eq!(both(&translator.unbind(12)), [Some(false); 2]);
+    translator.bind(
+        12,
+        Binding {
+            l2: member,
+            ..owned(2)
+        },
+    );
+    let gone = news(&mut translator, vec![Event::LinkGone(12)]);
+    assert_eq!(both(&gone), [Some(false); 2]);
+    let changes = translator.set_bond(13, Spread::Broadcast);
+    let kind = Kind::Bond {
+        spread: Spread::Broadcast,
+        host: None,
+    };
+    assert!(matches!(&changes[0], Change::InterfaceSet(i) if i.kind == kind));
+}
+
 #[test]
 fn a_dump_removes_what_it_does_not_show_and_says_only_what_differs() {
     let mut translator = three_links();

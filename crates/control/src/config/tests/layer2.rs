@@ -129,6 +129,10 @@ fn bonds() {
             "bondethernets: { BondEthernet0: { interfaces: [ e0.5 ] } }\ninterfaces: { BondEthernet0: {}, e0: { sub-interfaces: { 5: { mtu: 1500 } } } }",
             &["bondethernet BondEthernet0 member e0.5 is not a PHY"],
         ),
+        (
+            &(member("e0: {} }") + "\nports: { BondEthernet0: { null: {} } }"),
+            &["bondethernet BondEthernet0 cannot have a port"],
+        ),
     ]);
     assert_valid(&[
         &member("e0: {} }"),

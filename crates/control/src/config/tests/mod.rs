@@ -183,11 +183,35 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
         bridges,
         wanted.map(|(message, line)| (message.to_owned(), line))
     );
+    let lacp = refused(
+        "interfaces: { BondEthernet0: {}, BondEthernet1: {} }\n\
+         bondethernets:\n  BondEthernet0: {}\n  BondEthernet1:\n    mode: xor\n",
+    );
+    let wanted = "mode lacp of bondethernet BondEthernet0: not supported yet";
+    assert_eq!(lacp, [(wanted.to_owned(), 3)]);
     let names = refused("interfaces: { GigabitEthernet3/0/0: {} }");
     assert_eq!(
         names[0].0,
         "interface GigabitEthernet3/0/0 cannot be the name of a network device"
     );
+}
+
+/// What stands in `bondethernets` and what stands in `interfaces` come together.
+#[test]
+fn a_bond_is_what_both_sections_say() {
+    use router::bond::{Headers, Spread};
+    let text = "interfaces: { e0: {}, BondEthernet0: { lcp: be0, sub-interfaces: { 5: { lcp: be5 } } } }\n\
+                bondethernets: { BondEthernet0: { mode: xor, description: both, mac: 02:00:00:00:00:09, interfaces: [ e0 ] } }";
+    let wanted = Checked::parse("x", text).expect("valid").wanted();
+    let wanted = wanted.expect("can be done");
+    let of = |name: &str| wanted.interface(name).expect("it is there").clone();
+    let bond = of("BondEthernet0");
+    assert_eq!(bond.kind, Kind::Bond(Spread::Xor(Headers::L34)));
+    assert_eq!(bond.description.as_deref(), Some("both"));
+    let mac = Some([2, 0, 0, 0, 0, 9].into());
+    assert_eq!((bond.mac, of("BondEthernet0.5").mac), (mac, mac));
+    let member = Layer2::Bond("BondEthernet0".to_owned());
+    assert_eq!(of("e0").l2, Some(member));
 }
 
 #[test]
