@@ -266,6 +266,12 @@ impl Scenario {
         for (other, _) in OTHERS {
             let _ = this.handle.command(Command::Egress(other, INTERFACE));
         }
+        if what.way == Way::RoutedByBond {
+            // The router tells this to the workers whose handles it has.
+            let node = this.worker.graph().index_of("interface-output");
+            let bond = what.way.routed();
+            let _ = this.handle.command(Command::Output(bond, node));
+        }
         Ok(this)
     }
 
