@@ -209,21 +209,16 @@ impl Daemon {
                 bridge,
                 bvi: false,
                 ..
-            } => {
-                let l2 = there.then(|| Layer2::Bridge(bridge.clone()));
-                self.interfaces.set_l2(of, l2, &mut self.routing)
-            }
+            } => self.set_l2(of, there.then(|| Layer2::Bridge(bridge.clone()))),
             Item::BridgeMember { of, bridge, .. } => {
                 let bridge = there.then_some(bridge.as_str());
                 self.interfaces.set_bvi(of, bridge, &mut self.routing)
             }
             Item::BondMember { of, bond } => {
-                let l2 = there.then(|| Layer2::Bond(bond.clone()));
-                self.interfaces.set_l2(of, l2, &mut self.routing)
+                self.set_l2(of, there.then(|| Layer2::Bond(bond.clone())))
             }
             Item::CrossConnect { of, target, .. } => {
-                let l2 = there.then(|| Layer2::CrossConnect(target.clone()));
-                self.interfaces.set_l2(of, l2, &mut self.routing)
+                self.set_l2(of, there.then(|| Layer2::CrossConnect(target.clone())))
             }
             Item::PrefixList { name, members } => {
                 let members = there.then_some(&members[..]);
@@ -256,6 +251,10 @@ impl Daemon {
             | Item::Sflow(_)
             | Item::Sampled { .. } => Err("not supported yet".into()),
         }
+    }
+
+    fn set_l2(&mut self, name: &str, l2: Option<Layer2>) -> Result<(), String> {
+        self.interfaces.set_l2(name, l2, &mut self.routing)
     }
 
     fn set_acls(
