@@ -18,6 +18,7 @@ mod configuration;
 mod differential;
 mod dry;
 mod guests;
+mod host_ends;
 mod idle;
 mod layer2;
 mod life;

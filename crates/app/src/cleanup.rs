@@ -2,9 +2,10 @@
 //! living.
 
 use std::path::Path;
-use std::{fs, io};
+use std::{fs, io, iter};
 
-use control::netdev::{self, Cleaned, Devices, Kept};
+use control::netdev::{self, Cleaned, Devices, Kept, Places};
+use control::netlink;
 
 use crate::output;
 
@@ -27,6 +28,7 @@ pub fn run() -> crate::Outcome {
     done.removed.extend(sandbox::cleanup::leftovers());
     devices(&mut done);
     notes(&mut done);
+    places(&mut done);
     sockets(&mut done, Path::new(RUN));
     // It is done, whether anybody reads this or not.
     let _ = output::say(None, &done.text());
@@ -108,6 +110,15 @@ fn notes(done: &mut Done) {
             "notes of devices of network namespaces that are gone",
         ),
         Err(e) => done.failed.push(format!("notes of devices: {e}")),
+    }
+}
+
+/// Bridges and network namespaces that routers have made for taps.
+fn places(done: &mut Done) {
+    let mut places = Places::new(netlink::namespaces(), netdev::PLACES.as_ref());
+    match places.take_over(iter::empty()) {
+        Ok(removed) => done.count(removed, "bridges and namespaces that were made for taps"),
+        Err(e) => done.failed.push(format!("what was made for taps: {e}")),
     }
 }
 

@@ -9,6 +9,9 @@ use std::slice;
 
 use router::change::{Address, Mac, Prefix};
 
+/// Kind of a bridge ([`Link::kind`]).
+pub const BRIDGE: &str = "bridge";
+
 /// A network device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {

@@ -50,11 +50,11 @@ pub trait Host {
     /// # Errors
     /// It is not there, is somebody else's, or cannot do what is asked.
     fn device(&self, device: &DeviceQueues<'_>, pool: &Arc<Pool>) -> Result<Open, OpenError>;
-    /// Makes a tap.
+    /// Makes a tap in a namespace.
     ///
     /// # Errors
     /// Its name is taken or is none; the kernel's.
-    fn tap(&self, config: &tap::Config) -> Result<Open, OpenError>;
+    fn tap(&self, netns: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError>;
     /// Opens a memif.
     ///
     /// # Errors
@@ -193,8 +193,8 @@ impl Host for Linux {
         self.ports.borrow().device(&device, pool)
     }
 
-    fn tap(&self, config: &tap::Config) -> Result<Open, OpenError> {
-        self.ports.borrow().tap(config)
+    fn tap(&self, netns: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError> {
+        ports::tap(netns, config)
     }
 
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError> {

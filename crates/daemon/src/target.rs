@@ -284,7 +284,13 @@ impl Daemon {
                 let spread = desired::spread(*mode, *load_balance);
                 desired::Kind::Bond(spread.ok_or("not supported yet")?)
             }
-            Kind::Vxlan { .. } | Kind::Tap { .. } => {
+            Kind::Tap {
+                host, rx_ring_size, ..
+            } => desired::Kind::Tap {
+                host: host.clone(),
+                queue: *rx_ring_size,
+            },
+            Kind::Vxlan { .. } => {
                 return Err("not supported yet".into());
             }
         };
@@ -370,7 +376,7 @@ impl Daemon {
         let usual = slot
             .as_ref()
             .map_or(u32::from(MTU), |slot| slot.usual_mtu());
-        let tap = slot.and_then(|slot| slot.port_tap());
+        let tap = slot.and_then(|slot| slot.config.port()?.tap(name));
         self.interfaces.note(name, None, mtu)?;
         self.edit(
             name,

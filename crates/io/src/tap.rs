@@ -34,6 +34,8 @@ pub struct Config {
     pub mac: Option<[u8; 6]>,
     /// Bytes of the largest packet above Ethernet; the kernel's 1500 if `None`.
     pub mtu: Option<u32>,
+    /// Packets that wait for the port at most; the kernel's choice if `None`.
+    pub queue: Option<u32>,
     /// True to bring it up.
     pub up: bool,
 }
@@ -153,6 +155,9 @@ fn configure(config: &Config) -> io::Result<()> {
     if let Some(mtu) = config.mtu {
         change = change.number(libc::IFLA_MTU, mtu);
     }
+    if let Some(queue) = config.queue {
+        change = change.number(libc::IFLA_TXQLEN, queue);
+    }
     Socket::route(None)?.command(change)
 }
 
@@ -271,6 +276,7 @@ mod tests {
                 name: "tap-test".to_owned(),
                 mac: Some(HOST),
                 mtu: Some(9000),
+                queue: Some(64),
                 up: true,
             };
             let mut tap = Tap::new(&config).expect("a tap");

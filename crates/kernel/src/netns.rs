@@ -10,7 +10,9 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{
+    MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
+};
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
@@ -149,6 +151,42 @@ fn number(name: &Path) -> Option<u64> {
     number.parse().ok()
 }
 
+/// Makes a namespace with a name, the file `path`, as `ip netns add` does. It ends with that name.
+///
+/// # Errors
+/// AlreadyExists: there is such a file; EPERM: this needs CAP_SYS_ADMIN.
+pub fn create(path: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+        share(directory)?;
+    }
+    File::create_new(path)?;
+    let name = || {
+        enter_new()?;
+        Ok(mount_bind(OWN, path)?)
+    };
+    let named = thread::scope(|scope| {
+        let named = scope.spawn(name).join();
+        named.unwrap_or_else(|panic| resume_unwind(panic))
+    });
+    named.inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+/// What is mounted in a directory appears in all places where that directory is seen, as `ip netns`
+/// has it: a process with mounts of its own sees names that come later, and no name is busy there
+/// once it is removed here.
+fn share(directory: &Path) -> io::Result<()> {
+    let all = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+    if mount_change(directory, all).is_err() {
+        // It must be a mount of its own for that.
+        mount_bind_recursive(directory, directory)?;
+        mount_change(directory, all)?;
+    }
+    Ok(())
+}
+
 /// Removes a namespace's name, the file `path` that `ip netns add` made. The namespace ends with
 /// the last process in it.
 ///
@@ -219,6 +257,25 @@ mod tests {
         let (there, file) = thread::spawn(other).join().expect("no panic");
         assert!(sees(there), "it is open");
         assert_eq!(file.metadata().expect("it is open").ino(), there);
+    }
+
+    #[test]
+    fn a_namespace_has_its_name_until_that_is_deleted() {
+        let test = "a_namespace_has_its_name_until_that_is_deleted";
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP {test}: needs root");
+            return;
+        }
+        let name = format!("parshall-lab-{}-0-made", std::process::id());
+        let path = Path::new("/run/netns").join(name);
+        create(&path).expect("root may");
+        let there = within(Some(&path), || Ok(own())).expect("is entered");
+        assert_ne!(there, own());
+        let again = create(&path).expect_err("it has a name");
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(within(Some(&path), || Ok(own())).expect("it stays"), there);
+        delete(&path).expect("is there");
+        assert!(!path.exists());
     }
 
     #[test]

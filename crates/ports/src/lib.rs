@@ -54,19 +54,20 @@ impl Opener {
         let (interface, queues) = control.add(config)?;
         Ok(Open::new(Kind::Memif(interface), queues))
     }
+}
 
-    /// Makes a tap.
-    ///
-    /// # Errors
-    /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission.
-    pub fn tap(&self, config: &tap::Config) -> Result<Open, OpenError> {
-        let made = within(self.netns.as_deref(), || tap::Tap::new(config));
-        let tap = made.map_err(|source| OpenError::Tap {
-            name: config.name.clone(),
-            source,
-        })?;
-        Ok(Open::new(Kind::Tap(tap.gone()), vec![tap]))
-    }
+/// Makes a tap in a network namespace (`None`: our own).
+///
+/// # Errors
+/// A name that is taken or is none, an address or MTU that the kernel refuses, no permission; the
+/// namespace cannot be entered.
+pub fn tap(netns: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError> {
+    let made = within(netns, || tap::Tap::new(config));
+    let tap = made.map_err(|source| OpenError::Tap {
+        name: config.name.clone(),
+        source,
+    })?;
+    Ok(Open::new(Kind::Tap(tap.gone()), vec![tap]))
 }
 
 /// A port of these queues, in software.

@@ -86,19 +86,19 @@ fn a_tap_is_made_where_it_is_wanted() {
         return;
     }
     let netns = Netns::create("tap").expect("root makes namespaces");
-    let opener = Opener::new(Some(&netns.path()));
+    let make = |config| ports::tap(Some(&netns.path()), config);
     let config = tap::Config {
         name: "t0".into(),
         up: true,
         ..tap::Config::default()
     };
-    let open = opener.tap(&config).expect("is made");
+    let open = make(&config).expect("is made");
     assert_eq!(
         (open.describe().as_str(), open.is_deleted_tap()),
         ("tap", false)
     );
     assert!(netns.ip("link show t0").expect("is there").contains("UP"));
-    let error = refused(opener.tap(&config));
+    let error = refused(make(&config));
     let advice = ": a device has that name; choose another";
     assert!(
         error.starts_with("making tap t0: ") && error.ends_with(advice),

@@ -8,7 +8,7 @@ use router::change::Mac;
 use super::forms::{self, Address};
 use super::model::{
     self, Acl, Attached, Balance, BondMode, BridgeSettings, Config, Control, Encapsulation, Hop,
-    Mode, Named, Port, PortKind, PrefixList, State, Tables, Workers,
+    Mode, Named, Port, PortKind, PrefixList, State, Tables, Tap, TapHost, Workers,
 };
 use super::problem::{Findings, place};
 use super::rules::{self, Lists, MOST_RULES};
@@ -19,7 +19,7 @@ use super::yaml::{Node, Step};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
     /// Interfaces of every kind: loopbacks, then those of `interfaces`, each before its
-    /// sub-interfaces, then those that only `ports` names, each in the order of the file.
+    /// sub-interfaces, then those that only `ports` or `taps` names, each in the order of the file.
     pub interfaces: Vec<Interface>,
     /// Bridge domains.
     pub bridges: Vec<Bridge>,
@@ -103,6 +103,13 @@ pub enum Kind {
         /// Its tags.
         encapsulation: Encapsulation,
     },
+    /// Packets come and go by a tap, whose other end is the host's.
+    Tap {
+        /// The host's end.
+        host: Box<TapHost>,
+        /// Packets that wait there for the router at most.
+        queue: u16,
+    },
 }
 
 /// A static route.
@@ -154,10 +161,7 @@ impl Interface {
 
     /// Its port; `None`: it has none.
     pub fn port(&self) -> Option<&OpenPort> {
-        match &self.kind {
-            Kind::Port(port) => Some(port),
-            Kind::Loopback | Kind::Bond(_) | Kind::Sub { .. } => None,
-        }
+        self.kind.port()
     }
 
     /// The kind of its port; `None`: it has none.
@@ -170,10 +174,36 @@ impl Interface {
         self.port().filter(|port| port.kind.is_device())
     }
 
+    /// Name of the kernel's device that is made for it where no `lcp` gives it another.
+    pub fn own_device(&self) -> String {
+        match self.kind {
+            Kind::Tap { .. } => forms::router_end(&self.name),
+            _ => forms::device_name(&self.name),
+        }
+    }
+
     /// The first of its IPv6 addresses.
     pub fn ip6(&self) -> Option<&Address> {
         let mut addresses = self.addresses.iter();
         addresses.find(|own| own.address.is_ipv6())
+    }
+}
+
+impl Kind {
+    /// Its port; `None`: it has none that `ports` describes.
+    pub fn port(&self) -> Option<&OpenPort> {
+        match self {
+            Kind::Port(port) => Some(port),
+            Kind::Loopback | Kind::Bond(_) | Kind::Sub { .. } | Kind::Tap { .. } => None,
+        }
+    }
+
+    /// Of a TAP.
+    pub fn tap(tap: &Tap) -> Self {
+        Kind::Tap {
+            host: Box::new(tap.host.clone()),
+            queue: tap.rx_ring_size,
+        }
     }
 }
 
@@ -264,6 +294,15 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
                 refusing.fields(&view, entry);
                 interfaces.extend(bond(config, &view, entry));
             }
+            InterfaceKind::Interface(_) if config.taps.contains_key(&entry.name) => {
+                refusing.fields(&view, entry);
+                let tap = &config.taps[&entry.name];
+                let routed = interface(&view, entry, Kind::tap(tap));
+                interfaces.push(Interface {
+                    description: routed.description.or_else(|| tap.description.clone()),
+                    ..routed
+                });
+            }
             InterfaceKind::Interface(_) => {
                 let port = OpenPort::of(&entry.name, config.ports.get(&entry.name));
                 refusing.fields(&view, entry);
@@ -279,6 +318,12 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     let port = |name: &String| Kind::Port(OpenPort::of(name, config.ports.get(name)));
     let plain = |name: &String| Interface::plain(name, port(name));
     interfaces.extend(others.map(plain));
+    let others = config.taps.iter();
+    let others = others.filter(|(name, _)| !config.interfaces.contains_key(*name));
+    interfaces.extend(others.map(|(name, tap)| Interface {
+        description: tap.description.clone(),
+        ..Interface::plain(name, Kind::tap(tap))
+    }));
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
     }
@@ -401,7 +446,6 @@ impl Refusing<'_> {
     fn sections(&mut self, config: &Config) {
         let sections = [
             (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
-            (!config.taps.is_empty(), "taps"),
             (config.sflow.is_some(), "sflow"),
             (!config.vrfs.is_empty(), "vrfs"),
         ];

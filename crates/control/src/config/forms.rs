@@ -141,7 +141,7 @@ pub(super) fn network(text: &str) -> Option<Address> {
 }
 
 /// A namespace is named as under /run/netns, or by its path.
-pub(super) fn netns(name: &str) -> PathBuf {
+pub fn netns(name: &str) -> PathBuf {
     if name.contains('/') {
         name.into()
     } else {
@@ -195,6 +195,12 @@ pub fn device_name(interface: &str) -> String {
 /// room that there is before `-port`.
 pub(super) fn tap_name(interface: &str) -> String {
     made_of(interface, "-port")
+}
+
+/// Name of the kernel's device that has the settings of a TAP's interface: `tap0-router` of `tap0`.
+/// The host's end may have that name itself.
+pub(crate) fn router_end(interface: &str) -> String {
+    made_of(interface, "-router")
 }
 
 fn made_of(interface: &str, end: &str) -> String {

@@ -20,7 +20,8 @@ mod yaml;
 use std::path::Path;
 
 pub use desired::Desired;
-pub use forms::{Address, device_name};
+pub(crate) use forms::router_end;
+pub use forms::{Address, device_name, netns};
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};

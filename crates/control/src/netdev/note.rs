@@ -56,6 +56,11 @@ impl Home {
         }
     }
 
+    /// Its inode number.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// Returns true if this namespace has surely ended, given one that has not.
     fn is_gone(&self, living: &Home) -> bool {
         differ(&self.boot, &living.boot)

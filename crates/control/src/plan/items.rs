@@ -161,25 +161,22 @@ impl Building<'_> {
                 .map(|(name, tap)| (name, &tap.description)),
         );
         for (name, description) in described {
-            self.missing(name);
+            self.alone(name);
             self.description(Object::interface(name), description.as_deref());
         }
         for name in config.ports.keys() {
-            if self.missing(name) {
-                let (of, state) = (name.clone(), State::Up);
-                self.add(Item::State { of, state });
-            }
+            self.alone(name);
         }
     }
 
-    /// Adds an interface unless it is there. Whether it was missing.
-    fn missing(&mut self, name: &str) -> bool {
-        let missing = !self.items.contains_key(&Key::interface(name));
-        if missing {
+    /// Adds an interface, which is up, unless it is there.
+    fn alone(&mut self, name: &str) {
+        if !self.items.contains_key(&Key::interface(name)) {
             let (name, kind) = (name.to_owned(), self.kind(name));
+            let (of, state) = (name.clone(), State::Up);
             self.add(Item::Interface { name, kind });
+            self.add(Item::State { of, state });
         }
-        missing
     }
 
     fn bonds(&mut self) {

@@ -3,7 +3,7 @@
 use super::item::{Found, Item, Key, Kind, Object, Table};
 use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
 use crate::config::desired::OpenPort;
-use crate::config::{Address, Encapsulation, Hop, Port, State, Term, device_name};
+use crate::config::{Address, Encapsulation, Hop, Port, State, Term, device_name, router_end};
 
 impl Item {
     /// The interface that it is, or is a part of.
@@ -137,7 +137,13 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
             ..of(3, "vxlan", "")
         },
         Kind::Tap { host, .. } => Rule {
-            claims: vec![device(&host.name)],
+            claims: vec![
+                device(&router_end(name)),
+                match &host.namespace {
+                    Some(namespace) => format!("device {} in {namespace}", host.name),
+                    None => device(&host.name),
+                },
+            ],
             ..of(4, "tap", "")
         },
         Kind::Port { port } => {

@@ -285,7 +285,8 @@ impl Interfaces {
             self.graveyard.bury(ifindex, tap, queues);
         }
         let device = self.slots[at].device();
-        if let Err(error) = device.close(&mut self.opener, &netdev) {
+        let config = &self.slots[at].config;
+        if let Err(error) = device.close(&mut self.opener, config, &netdev) {
             self.open_if_it_can_be(at, routing);
             return Err(format!("cannot put {netdev} back as it was: {error}"));
         }
@@ -410,8 +411,11 @@ impl Slot {
         found.unwrap_or(u32::from(MTU))
     }
 
-    /// Name of the tap that is its port, if it has such a port.
+    /// Name of the tap that is its port, if it has such a port; it may be in another namespace.
     pub fn port_tap(&self) -> Option<String> {
-        self.config.port()?.tap(&self.config.name)
+        match &self.config.kind {
+            Kind::Tap { host, .. } => Some(host.name.clone()),
+            kind => kind.port()?.tap(&self.config.name),
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use control::config::MTU;
 use control::config::desired::Interface;
-use control::config::{MTU, device_name};
 use graph::Pool;
 use ports::OpenError;
 use router::InterfaceId;
@@ -105,7 +105,7 @@ pub trait Device {
         open: &OpenInterface,
         name: Option<&str>,
     ) -> io::Result<String> {
-        let name = name.map_or_else(|| device_name(&config.name), str::to_owned);
+        let name = name.map_or_else(|| config.own_device(), str::to_owned);
         opener.kernel()?.rename(open.ifindex, &name)?;
         Ok(name)
     }
@@ -115,7 +115,7 @@ pub trait Device {
     ///
     /// # Errors
     /// The kernel's.
-    fn close(&self, _: &mut Opener, _netdev: &str) -> io::Result<()> {
+    fn close(&self, _: &mut Opener, _: &Interface, _netdev: &str) -> io::Result<()> {
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use super::loopback::Loopback;
 use super::netdev::Netdev;
 use super::software::Software;
 use super::sub::Sub;
+use super::tap::Tap;
 
 /// The kind of an interface.
 pub fn of(config: &Interface) -> &'static dyn Device {
@@ -17,5 +18,6 @@ pub fn of(config: &Interface) -> &'static dyn Device {
         Kind::Loopback => &Loopback,
         Kind::Bond(_) => &Bond,
         Kind::Sub { .. } => &Sub,
+        Kind::Tap { .. } => &Tap,
     }
 }

@@ -16,6 +16,7 @@ mod slot;
 mod software;
 mod strays;
 mod sub;
+mod tap;
 
 use std::mem;
 use std::time::{Duration, Instant};

@@ -107,7 +107,7 @@ impl Device for Netdev {
         opener.devices.rename(&open.netdev, name)
     }
 
-    fn close(&self, opener: &mut Opener, netdev: &str) -> io::Result<()> {
+    fn close(&self, opener: &mut Opener, _: &Interface, netdev: &str) -> io::Result<()> {
         opener.devices.release(netdev)
     }
 }
@@ -170,7 +170,7 @@ fn prepared(
 fn undo(opener: &mut Opener, link: &Link) -> io::Result<()> {
     let mut kernel = opener.kernel()?;
     let taken = netdev::take_addresses(&mut *kernel, link.index, &[]);
-    Netdev.close(opener, &link.name).and(taken.map(drop))
+    opener.devices.release(&link.name).and(taken.map(drop))
 }
 
 /// Checks that packets of an interface's MTU fit into its port; `long`: it takes

@@ -31,6 +31,9 @@ impl OpenInterface {
     pub fn describe(&self, config: &Interface) -> String {
         let (port, tap) = (self.port.as_ref().map(Open::describe), &self.netdev);
         match (port, &self.tap) {
+            (Some(_), Some(_)) if let Kind::Tap { host, .. } = &config.kind => {
+                format!("{}, settings by tap {tap}", super::tap::in_words(host))
+            }
             (Some(port), Some(_)) => format!("{port}, host by tap {tap}"),
             (Some(port), None) => port,
             (None, _) => match &config.kind {

@@ -6,14 +6,15 @@ use std::rc::Rc;
 
 use tracing::warn;
 
-use ::io::tap;
+use ::io::tap::Config;
 use control::config::desired::Interface;
-use control::config::{Desired, MTU, device_name};
-use control::netdev::{self, Devices, Kept, Record};
+use control::config::{Desired, MTU};
+use control::netdev::{self, Devices, Kept, Places, Record};
 use control::netlink::Kernel;
 use ports::{Open, OpenError};
 use router::Mac;
 
+use super::tap;
 use crate::host::Host;
 
 /// The machine that interfaces are opened on.
@@ -22,6 +23,8 @@ pub struct Opener {
     pub host: Rc<dyn Host>,
     pub(super) netns: Option<PathBuf>,
     pub(super) devices: Devices,
+    /// Of the host's ends of taps.
+    pub(super) places: Places,
 }
 
 impl Opener {
@@ -31,6 +34,7 @@ impl Opener {
         let netns = config.netns.as_deref();
         Self {
             devices: Devices::of(host.namespaces(), None, netns, notes),
+            places: Places::new(host.namespaces(), &notes.with_file_name("places")),
             netns: config.netns.clone(),
             host,
         }
@@ -50,12 +54,13 @@ impl Opener {
     /// Its name is taken; what else the kernel reports.
     pub(super) fn tap(&self, config: &Interface) -> Result<(String, u32, Open), OpenError> {
         let name = tap_name(config);
-        let tap = self.host.tap(&tap::Config {
+        let settings = Config {
             name: name.clone(),
             mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
             mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
-            up: false,
-        })?;
+            ..Config::default()
+        };
+        let tap = self.host.tap(self.netns.as_deref(), &settings)?;
         let mut kernel = self.kernel()?;
         let link = kernel.link_named(&name)?;
         netdev::configure(&mut *kernel, &link, config)?;
@@ -73,18 +78,24 @@ impl Opener {
     /// Undoes what routers that died have done to devices, where it is not wanted of an interface.
     pub fn put_back_unwanted(&mut self, wanted: &[Interface]) {
         report(self.devices.put_back_unwanted(wanted));
+        let taps = wanted.iter().filter_map(|config| {
+            let place = tap::place(self.netns.as_deref(), config)?;
+            Some((config.name.clone(), place))
+        });
+        report_places(self.places.take_over(taps).map(drop));
     }
 
     /// Undoes what was done to devices.
     pub fn restore(&mut self) {
         report(self.devices.restore(Kept::Settings));
+        report_places(self.places.leave_all());
     }
 }
 
 /// The name of the tap that is the kernel's end of an interface.
 pub fn tap_name(config: &Interface) -> String {
     let given = config.lcp.clone();
-    given.unwrap_or_else(|| device_name(&config.name))
+    given.unwrap_or_else(|| config.own_device())
 }
 
 /// Says which devices could not be put back as they were.
@@ -94,6 +105,13 @@ fn report(put_back: Vec<(Record, io::Result<()>)>) {
             let name = device.name;
             warn!("cannot put {name} back as it was: {e} (parshall cleanup tries again)");
         }
+    }
+}
+
+/// Says so if what was made for taps could not be removed.
+fn report_places(removed: io::Result<()>) {
+    if let Err(e) = removed {
+        warn!("cannot remove what was made for taps: {e} (parshall cleanup tries again)");
     }
 }
 

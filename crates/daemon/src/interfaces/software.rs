@@ -61,12 +61,15 @@ fn port(opener: &Opener, config: &Interface) -> Result<Open, OpenError> {
     };
     match &port.kind {
         PortKind::Memif(memif) => opener.host.memif(memif_config(config, memif)?),
-        PortKind::Tap { .. } => opener.host.tap(&tap::Config {
-            name: port.tap(&config.name).unwrap_or_default(),
-            mac: None,
-            mtu: config.mtu.map(u32::from),
-            up: true,
-        }),
+        PortKind::Tap { .. } => {
+            let settings = tap::Config {
+                name: port.tap(&config.name).unwrap_or_default(),
+                mtu: config.mtu.map(u32::from),
+                up: true,
+                ..tap::Config::default()
+            };
+            opener.host.tap(opener.netns.as_deref(), &settings)
+        }
         PortKind::Pcap { rx, tx } => ports::pcap(&config.name, rx.as_deref(), tx.as_deref()),
         _ => Ok(ports::null()),
     }

@@ -56,7 +56,7 @@ impl Slot {
     /// Says so if somebody has set the tap down that is its port. One that was moved to another
     /// namespace is that one's.
     fn tap_is_down(&self, routing: &Routing) -> Option<String> {
-        let tap = self.port_tap()?;
+        let tap = self.config.port()?.tap(&self.config.name)?;
         let mut links = routing.translator.links();
         links.find(|link| link.name == tap && !link.admin_up)?;
         Some(format!(

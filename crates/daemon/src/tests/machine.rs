@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::io::{memif, null::Null, tap};
 use control::config;
-use control::facts::{Batch, Event, Gateway, Link, Section};
+use control::facts::{BRIDGE, Batch, Event, Gateway, Link, Section};
 use control::netlink::{Kernel, KernelAddress, Namespaces, StaticRoute};
 use graph::{Buffers, Frame, Pool, Port};
 use kernel::ethtool::{Ethtool, Feature};
@@ -41,6 +41,10 @@ struct World {
     links: BTreeMap<u32, Link>,
     /// Those who want a device to take in frames to every station, by its index.
     promiscuous: BTreeMap<u32, usize>,
+    /// The bridge that a device is a port of, by its index.
+    masters: BTreeMap<u32, u32>,
+    /// Those that have a name, besides our own. What is in them is with all else.
+    namespaces: BTreeSet<PathBuf>,
     /// The last index that was given: none is given twice.
     last: u32,
     addresses: Vec<KernelAddress>,
@@ -139,8 +143,9 @@ impl Machine {
                 Some(1..) => " promiscuous",
                 _ => "",
             };
+            let master = world.masters.get(&link.index).map(|master| name(*master));
             format!(
-                "{} {:?} {mac:?} {} {up}{listens}",
+                "{} {:?} {mac:?} {} {up}{listens} {master:?}",
                 link.name, link.altnames, link.mtu
             )
         });
@@ -156,7 +161,15 @@ impl Machine {
             let (prefix, table, metric) = (route.prefix, route.table, route.metric());
             format!("{prefix} {table} {metric} {hops:?}")
         });
-        links.chain(addresses).chain(routes).collect()
+        let namespaces = world
+            .namespaces
+            .iter()
+            .map(|path| path.display().to_string());
+        links
+            .chain(addresses)
+            .chain(routes)
+            .chain(namespaces)
+            .collect()
     }
 }
 
@@ -182,6 +195,8 @@ impl World {
         if self.links.remove(&index).is_some() {
             self.drop_addresses(|its| its.link == index);
             self.drop_routes(index, |_| true);
+            self.masters.remove(&index);
+            self.masters.retain(|_, master| *master != index);
             self.news.push(Event::LinkGone(index));
         }
     }
@@ -354,6 +369,33 @@ impl Kernel for Machine {
         Ok(())
     }
 
+    fn add_bridge(&mut self, name: &str) -> io::Result<()> {
+        let mut world = self.world();
+        world.request()?;
+        if world.is_taken(name) {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        let index = world.add(name, Mac([2, 0, 0, 8, 0, 0]), 1500);
+        world.change(index, |link| link.kind = Some(BRIDGE.to_owned()))
+    }
+    fn join(&mut self, link: u32, bridge: u32) -> io::Result<()> {
+        let mut world = self.world();
+        world.request()?;
+        world.masters.insert(link, bridge);
+        Ok(())
+    }
+    fn add_namespace(&mut self, path: &Path) -> io::Result<()> {
+        let mut world = self.world();
+        world.request()?;
+        world.namespaces.insert(path.to_owned());
+        Ok(())
+    }
+    fn delete_namespace(&mut self, path: &Path) -> io::Result<()> {
+        let mut world = self.world();
+        world.request()?;
+        world.namespaces.remove(path);
+        Ok(())
+    }
     fn move_to(&mut self, _: u32, _: &File, _: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -498,7 +540,13 @@ impl Machine {
 impl Host for Machine {
     fn namespaces(&self) -> Namespaces {
         let machine = self.clone();
-        Rc::new(move |_: Option<&Path>| Ok(Box::new(machine.clone()) as Box<dyn Kernel>))
+        Rc::new(move |netns: Option<&Path>| {
+            let is_there = |path| machine.world().namespaces.contains(path);
+            if !netns.is_none_or(is_there) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            Ok(Box::new(machine.clone()) as Box<dyn Kernel>)
+        })
     }
 
     fn catch_up(&self) -> u64 {
@@ -539,7 +587,7 @@ impl Host for Machine {
         Ok(ports::software(vec![Queue::new(device.name, None)]))
     }
 
-    fn tap(&self, config: &tap::Config) -> Result<Open, OpenError> {
+    fn tap(&self, _: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError> {
         let mut world = self.world();
         world.request()?;
         if world.is_taken(&config.name) {

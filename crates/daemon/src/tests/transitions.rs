@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 53] = [
+const CONFIGS: [&str; 56] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -70,6 +70,10 @@ const CONFIGS: [&str; 53] = [
     "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { e0: {}, e1: {}, m: {}, BondEthernet0: {} }\nbondethernets: { BondEthernet0: { mode: active-backup, interfaces: [ e0, e1 ] } }\nbridgedomains: { bd1: { interfaces: [ BondEthernet0, m ] } }",
     "interfaces: { e0: {}, e1: { l2xc: BondEthernet1.5 }, BondEthernet1: { sub-interfaces: { 5: { l2xc: e1 } } } }\nbondethernets: { BondEthernet1: { mode: xor, interfaces: [ e0 ] } }",
     "interfaces: { e1: {}, BondEthernet1: { state: down, addresses: [ 10.0.5.1/24 ] }, BondEthernet0: { mtu: 1400, sub-interfaces: { 100: { state: down } } } }\nbondethernets: { BondEthernet1: { mode: xor, load-balance: l2, description: x }, BondEthernet0: { mode: xor } }",
+    // TAPs: with what is made for them, shared, moved, under other names.
+    "ports: { m: { null: {} } }\ninterfaces: { tap0: { l2xc: m }, m: { l2xc: tap0 } }\ntaps: { tap0: { host: { name: tap0, bridge: br0, bridge-create: yes } } }",
+    "taps: { tap0: { host: { name: t0, bridge: br1, bridge-create: yes, namespace: blue, namespace-create: yes } }, tap1: { description: x, host: { name: t1, bridge: br1, bridge-create: yes, namespace: blue, namespace-create: yes } } }",
+    "interfaces: { tap1: { mtu: 9000, state: down } }\ntaps: { tap0: { description: y, host: { name: t1, mac: 02:00:00:00:00:09, bridge: br0, bridge-create: yes } }, tap1: { description: z, rx-ring-size: 512, host: { name: t0, mtu: 9000, namespace: blue, namespace-create: yes } } }\nbridgedomains: { bd1: { mtu: 9000, interfaces: [ tap1 ] } }",
     // On another port.
     "ports: { m: { null: {} } }\ninterfaces: { m: { lcp: n, sub-interfaces: { 5: { state: up } } } }",
 ];

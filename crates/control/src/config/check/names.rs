@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use crate::config::desired::OpenPort;
-use crate::config::device_name;
 use crate::config::model::PortKind;
 use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
+use crate::config::{device_name, router_end};
 
 use super::{Checker, field, to, whole};
 
@@ -56,7 +56,8 @@ impl Name {
     fn clashes(&self, other: &Name) -> bool {
         let both = |device| self.device == device && other.device == device;
         // One is the other; or there are rules of their own.
-        let same = self.of == other.of && self.device != Device::Tap && other.device != Device::Tap;
+        let is_end = |name: &Name| matches!(name.device, Device::Tap | Device::Host);
+        let same = self.of == other.of && !is_end(self) && !is_end(other);
         !(same || both(Device::Netdev) || both(Device::Host))
     }
 }
@@ -145,14 +146,17 @@ fn names(c: &Checker<'_>) -> Vec<Name> {
         }
     }
     for (name, tap) in &c.config.taps {
+        let given = |device, found, path: &[Step]| Name {
+            name: found,
+            device,
+            of: name.clone(),
+            word: "tap",
+            path: path.to_vec(),
+        };
+        names.push(given(Device::Own, router_end(name), &to!["taps", name]));
         if !tap.host.name.is_empty() && tap.host.namespace.is_none() {
-            names.push(Name {
-                name: tap.host.name.clone(),
-                device: Device::Host,
-                of: name.clone(),
-                word: "tap",
-                path: to!["taps", name, "host", "name"].to_vec(),
-            });
+            let (host, path) = (tap.host.name.clone(), to!["taps", name, "host", "name"]);
+            names.push(given(Device::Host, host, &path));
         }
     }
     names
@@ -175,7 +179,7 @@ fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
         InterfaceKind::Interface(_) if config.bondethernets.contains_key(&entry.name) => {
             (Device::Own, Some(device_name(&entry.name)))
         }
-        // Neither a tunnel nor a TAP has a device without `lcp`.
+        // A tunnel has no device without `lcp`; that of a TAP is known.
         InterfaceKind::Interface(_)
             if config.vxlan_tunnels.contains_key(&entry.name)
                 || config.taps.contains_key(&entry.name) =>

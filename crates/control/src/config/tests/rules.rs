@@ -153,6 +153,14 @@ fn names_of_devices() {
             &["interface b cannot have LCP name x"],
         ),
         (
+            "interfaces: { e0: { lcp: tap1-router } }\ntaps: { tap1: { host: { name: h } } }",
+            &["interface e0 cannot have LCP name tap1-router"],
+        ),
+        (
+            "taps: { tap1: { host: { name: tap1-router } } }",
+            &["the host's end of tap tap1 cannot have the name tap1-router"],
+        ),
+        (
             "ports: { b: { tap: { name: b } } }",
             &["the tap of port b cannot have the name b"],
         ),

@@ -9,7 +9,7 @@ use kernel::netlink::layout::{Header, LinkHeader, RTM_DELLINKPROP, RTM_NEWLINKPR
 use router::change::Mac;
 
 use super::{Requests, dump};
-use crate::facts::{Link, Section};
+use crate::facts::{BRIDGE, Link, Section};
 use crate::netlink::decode;
 
 /// Group of devices that are about to be removed, with the number of the process: nobody else has
@@ -132,6 +132,36 @@ impl Requests {
             }
         }
         Ok(())
+    }
+
+    /// Makes a bridge, which is up.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken; EOPNOTSUPP: the kernel has no bridges.
+    pub fn add_bridge(&mut self, name: &str) -> io::Result<()> {
+        let up = libc::IFF_UP as u32;
+        let header = LinkHeader {
+            flags: up,
+            change: up,
+            ..LinkHeader::named(0)
+        };
+        let request = header
+            .message(libc::RTM_NEWLINK)
+            .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+            .string(libc::IFLA_IFNAME, name)
+            .nested(libc::IFLA_LINKINFO, |kind| {
+                kind.string(libc::IFLA_INFO_KIND, BRIDGE)
+            });
+        self.socket.command(request)
+    }
+
+    /// Makes a device a port of a bridge.
+    ///
+    /// # Errors
+    /// ENODEV: one of them is not there; EINVAL: the other is no bridge.
+    pub fn join(&mut self, link: u32, bridge: u32) -> io::Result<()> {
+        self.socket
+            .command(change(link).number(libc::IFLA_MASTER, bridge))
     }
 
     /// Gives a device an alternative name (`add`) or takes it away.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use kernel::ethtool::{Ethtool, Feature};
+use kernel::netns;
 use router::change::Mac;
 
 use super::{KernelAddress, Requests};
@@ -42,6 +43,14 @@ pub trait Kernel {
     fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()>;
     /// Removes devices all at once.
     fn remove_all(&mut self, links: &[u32]) -> io::Result<()>;
+    /// Makes a bridge, which is up.
+    fn add_bridge(&mut self, name: &str) -> io::Result<()>;
+    /// Makes a device a port of a bridge.
+    fn join(&mut self, link: u32, bridge: u32) -> io::Result<()>;
+    /// Makes a network namespace with a name, a file.
+    fn add_namespace(&mut self, path: &Path) -> io::Result<()>;
+    /// Removes the name of a network namespace.
+    fn delete_namespace(&mut self, path: &Path) -> io::Result<()>;
     /// Moves a device to another namespace under a name.
     fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()>;
     /// The active offloads of a device, as `ethtool -k` names them.
@@ -107,6 +116,18 @@ impl Kernel for Requests {
     }
     fn remove_all(&mut self, links: &[u32]) -> io::Result<()> {
         self.remove_all(links)
+    }
+    fn add_bridge(&mut self, name: &str) -> io::Result<()> {
+        self.add_bridge(name)
+    }
+    fn join(&mut self, link: u32, bridge: u32) -> io::Result<()> {
+        self.join(link, bridge)
+    }
+    fn add_namespace(&mut self, path: &Path) -> io::Result<()> {
+        netns::create(path)
+    }
+    fn delete_namespace(&mut self, path: &Path) -> io::Result<()> {
+        netns::delete(path)
     }
     fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()> {
         self.move_to(link, namespace, name)
