@@ -1,11 +1,11 @@
-//! IPv4 on links without an IPv4 network of their own.
+//! Links without a network of their own: they have none, or borrow the addresses of another.
 
 use std::time::Duration;
 
 use crate::harness::craft::{ICMP, Ip4};
 use crate::harness::router::{forwards, is_to};
 use crate::harness::topology::{CONFIGURATION, H1, R1, ROUTER};
-use crate::harness::{Hosts, Raw, Router, patience, skipped, until};
+use crate::harness::{Hosts, Netns, Raw, Router, patience, skipped, until};
 
 /// A host behind each side.
 const LEFT: [u8; 4] = [16, 0, 0, 1];
@@ -65,4 +65,96 @@ fn ip4_goes_by_links_without_an_ip4_network() {
         // The host's own address, for the link has none.
         assert_eq!(source_of_error(&right), Some(own.octets()), "{lines}");
     }
+}
+
+/// Two links that borrow the addresses of a loopback, and a host on each: with its own address, the
+/// way to the router, and a network behind it.
+struct Borrowed {
+    hosts: [Netns; 2],
+    router: Router,
+    netns: Netns,
+}
+
+impl Borrowed {
+    fn start() -> Self {
+        let netns = Netns::with_ipv6("router").expect("root may");
+        let hosts = ["left", "right"].map(|name| Netns::with_ipv6(name).expect("root may"));
+        let router = Router::start(&netns, &Self::configuration(&hosts, 1));
+        let lab = Borrowed {
+            hosts,
+            router,
+            netns,
+        };
+        for (side, network) in [(0, 16), (1, 48)] {
+            let lines = format!(
+                "addr add {network}.0.0.1/32 dev lo\naddr add 10.0.{side}.2/32 dev h{side}\n\
+                 addr add 2001:db8:{side}::2/128 dev h{side} nodad\n\
+                 route add 2001:db8::/32 via 2001:db8::1 dev h{side} onlink\n"
+            );
+            lab.hosts[side].ip_batch(&lines).expect("addresses");
+        }
+        lab
+    }
+
+    /// The loopback has 10.0.9.`host`.
+    fn configuration(hosts: &[Netns; 2], host: u8) -> String {
+        let [left, right] = [hosts[0].name(), hosts[1].name()];
+        format!(
+            "ports: {{ n: {{ null: {{}} }} }}\n\
+             loopbacks: {{ loop0: {{ addresses: [ 10.0.9.{host}/24, 2001:db8::1/128 ] }} }}\n\
+             taps: {{ tap0: {{ host: {{ name: h0, namespace: {left} }} }}, tap1: {{ host: {{ name: h1, namespace: {right} }} }} }}\n\
+             interfaces: {{ tap0: {{ unnumbered: loop0 }}, tap1: {{ unnumbered: loop0 }} }}\n\
+             routes:\n\
+             - {{ prefix: 10.0.0.2/32, via: [ {{ interface: tap0 }} ] }}\n\
+             - {{ prefix: 10.0.1.2/32, via: [ {{ interface: tap1 }} ] }}\n\
+             - {{ prefix: 16.0.0.0/8, via: [ {{ address: 10.0.0.2, interface: tap0 }} ] }}\n\
+             - {{ prefix: 48.0.0.0/8, via: [ {{ address: 10.0.1.2, interface: tap1 }} ] }}\n\
+             - {{ prefix: 2001:db8:0::2/128, via: [ {{ interface: tap0 }} ] }}\n\
+             - {{ prefix: 2001:db8:1::2/128, via: [ {{ interface: tap1 }} ] }}\n"
+        )
+    }
+
+    /// The hosts reach each other and the router, which has 10.0.9.`host`.
+    fn assert_joined(&self, host: u8) {
+        for side in [0, 1] {
+            let way = format!("route replace default via 10.0.9.{host} dev h{side} onlink");
+            self.hosts[side].ip(&way).expect("a route");
+        }
+        let router = format!("10.0.9.{host}");
+        let ways = [
+            ["16.0.0.1", "48.0.0.1"],
+            ["16.0.0.1", &router],
+            ["2001:db8:0::2", "2001:db8:1::2"],
+            ["2001:db8:0::2", "2001:db8::1"],
+        ];
+        for [own, other] in ways {
+            let ping = ["ping", "-c", "1", "-W", "1", "-I", own, other];
+            let pings = until(patience(), || self.hosts[0].exec(&ping).is_ok());
+            assert!(pings, "{other}\n{}", self.router.process.log());
+        }
+    }
+}
+
+#[test]
+fn borrowed_addresses_are_answered_for_and_follow_their_lender() {
+    let test = "borrowed_addresses_are_answered_for_and_follow_their_lender";
+    if skipped(test, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Borrowed::start();
+    lab.assert_joined(1);
+    let yaml = Borrowed::configuration(&lab.hosts, 3);
+    std::fs::write(lab.router.file(), yaml).expect("a file");
+    let file = lab.router.file().display().to_string();
+    lab.router
+        .ask(&["apply", "-c", &file])
+        .expect("it can be done");
+    for device in ["tap0-router", "tap1-router"] {
+        let shown = lab.netns.ip(&format!("addr show dev {device}"));
+        let shown = shown.expect("it is there");
+        let has = |address: &str| shown.contains(&format!("{address} "));
+        assert!(has("10.0.9.3/32") && has("2001:db8::1/128"), "{shown}");
+        assert!(!has("10.0.9.1/32"), "{shown}");
+    }
+    lab.assert_joined(3);
 }

@@ -230,9 +230,10 @@ impl Daemon {
             }
             Item::Input { of, acls } => self.set_acls(of, Direction::Input, acls, there),
             Item::Output { of, acls } => self.set_acls(of, Direction::Output, acls, there),
-            // Without effect. That members have the MTU of their bridge has been checked.
+            // Without effect: what is borrowed are addresses as any others. That members have the MTU of their bridge has been checked.
             Item::Description { .. }
             | Item::Mpls { .. }
+            | Item::Unnumbered { .. }
             | Item::Mtu {
                 of: Object::Bridge(_),
                 ..
@@ -242,7 +243,6 @@ impl Daemon {
             }
             Item::Vrf { .. }
             | Item::VrfMember { .. }
-            | Item::Unnumbered { .. }
             | Item::Route {
                 table: Table::Vrf(_),
                 ..

@@ -53,7 +53,7 @@ pub struct Interface {
     pub lcp: Option<String>,
     /// Largest IP packet, 128 to 9216 bytes; `None`: as it is.
     pub mtu: Option<u16>,
-    /// Its addresses.
+    /// Its addresses, its own or borrowed.
     pub addresses: Vec<Address>,
     /// Administratively up.
     pub up: bool,
@@ -276,7 +276,8 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     };
     let view = AllInterfaces::new(config);
     refusing.sections(config);
-    let mut interfaces: Vec<_> = config.loopbacks.iter().map(loopback).collect();
+    let loopbacks = config.loopbacks.iter();
+    let mut interfaces: Vec<_> = loopbacks.map(|of| loopback(&view, of)).collect();
     for entry in &view.entries {
         match entry.kind {
             InterfaceKind::Loopback(_) => continue,
@@ -347,13 +348,14 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     })
 }
 
-fn loopback((name, loopback): (&String, &model::Loopback)) -> Interface {
+fn loopback(view: &AllInterfaces<'_>, (name, loopback): (&String, &model::Loopback)) -> Interface {
+    let addresses = view.get(name).map(|entry| view.addresses(entry));
     Interface {
         description: loopback.description.clone(),
         mac: loopback.mac,
         lcp: loopback.lcp.clone(),
         mtu: loopback.mtu,
-        addresses: loopback.addresses.clone(),
+        addresses: addresses.unwrap_or_default(),
         ..Interface::plain(name, Kind::Loopback)
     }
 }
@@ -402,7 +404,7 @@ fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> 
         mac: entry.mac,
         lcp: entry.lcp.map(str::to_owned),
         mtu: entry.own_mtu,
-        addresses: entry.addresses.to_vec(),
+        addresses: view.addresses(entry),
         up: entry.state == State::Up,
         l2: connect.or_else(bridge).or_else(bond),
         acls: entry.acls.cloned().unwrap_or_default(),
@@ -477,13 +479,9 @@ impl Refusing<'_> {
             }
         }
         for (name, loopback) in &config.loopbacks {
-            let fields = [
-                (loopback.unnumbered.is_some(), "unnumbered"),
-                (loopback.vrf.is_some(), "vrf"),
-            ];
-            for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
-                let path = ["loopbacks".into(), name.into(), field.into()];
-                self.unsupported(&path, &format!("{field} of loopback {name}"));
+            if loopback.vrf.is_some() {
+                let path = ["loopbacks".into(), name.into(), "vrf".into()];
+                self.unsupported(&path, &format!("vrf of loopback {name}"));
             }
         }
     }
@@ -519,11 +517,7 @@ impl Refusing<'_> {
     fn fields(&mut self, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) {
         let sflow = matches!(entry.kind, InterfaceKind::Interface(i) if i.sflow == Some(true));
         let any = |acls: &Attached| !acls.input.is_empty() || !acls.output.is_empty();
-        let fields = [
-            (entry.unnumbered.is_some(), "unnumbered"),
-            (sflow, "sflow"),
-            (entry.vrf.is_some(), "vrf"),
-        ];
+        let fields = [(sflow, "sflow"), (entry.vrf.is_some(), "vrf")];
         for (_, name) in fields.into_iter().filter(|(used, _)| *used) {
             let what = format!("{name} of {} {}", entry.word(), entry.name);
             self.unsupported(&field(entry, name), &what);

@@ -40,6 +40,12 @@ impl Address {
         Address { address, ..*self }
     }
 
+    /// The address alone: its network is the host.
+    pub fn host(&self) -> Address {
+        let length = Self::width(self.address);
+        Address { length, ..*self }
+    }
+
     /// Returns true if its network contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let other = Address {

@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
+use indexmap::IndexSet;
+
 use router::change::Mac;
 
 use super::forms::Address;
@@ -288,6 +290,20 @@ impl<'c> AllInterfaces<'c> {
             .iter()
             .find(reaches)
             .map(|entry| entry.name.as_str())
+    }
+
+    /// The addresses of an interface: its own, or those that it borrows, each without a network:
+    /// what is in that network is behind the lender. Every link has link-local ones for itself.
+    pub fn addresses(&self, entry: &AnyInterface<'c>) -> Vec<Address> {
+        let Some(lender) = entry.unnumbered else {
+            return entry.addresses.to_vec();
+        };
+        let routes = !self.is_layer2(&entry.name);
+        let lender = self.get(lender).filter(|_| routes);
+        let all = lender.into_iter().flat_map(|lender| lender.addresses);
+        let lent = all.filter(|address| !address.is_link_local());
+        let lent: IndexSet<Address> = lent.map(Address::host).collect();
+        lent.into_iter().collect()
     }
 
     /// The one spelling of a name, whether such an interface is there or not.

@@ -123,7 +123,7 @@ impl Building<'_> {
         if let Some(vrf) = entry.vrf.map(str::to_owned) {
             self.add(Item::VrfMember { of: of(), vrf });
         }
-        for &address in entry.addresses {
+        for address in self.view.addresses(entry) {
             let (of, vrf) = (of(), entry.vrf.map(str::to_owned));
             self.add(Item::Address { of, address, vrf });
         }

@@ -162,13 +162,15 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
             .map(|p| (p.message.clone(), p.line()))
             .collect::<Vec<_>>()
     };
-    let text = "interfaces:\n  e0:\n    l2xc: e1\n  e1:\n    unnumbered: e2\n  e2: {}\n\
-                loopbacks:\n  loop0: {}\n  loop1: { unnumbered: loop0 }\nsflow: {}\n\
+    let text = "interfaces:\n  e0:\n    sflow: true\n  e1:\n    vrf: a\n\
+                loopbacks:\n  loop0: {}\n  loop1: { vrf: a }\nsflow: {}\nvrfs: { a: { table: 5 } }\n\
                 routes:\n  - { prefix: 10.0.0.0/8, blackhole: true }\n";
     let wanted = [
-        ("unnumbered of interface e1: not supported yet", 5),
-        ("unnumbered of loopback loop1: not supported yet", 9),
-        ("sflow: not supported yet", 10),
+        ("sflow of interface e0: not supported yet", 3),
+        ("vrf of interface e1: not supported yet", 5),
+        ("vrf of loopback loop1: not supported yet", 8),
+        ("sflow: not supported yet", 9),
+        ("vrfs: not supported yet", 10),
     ];
     assert_eq!(
         refused(text),
