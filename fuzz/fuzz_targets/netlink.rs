@@ -21,6 +21,7 @@ pub fn check(bytes: &[u8]) {
         serving: true,
         on: None,
         l2: None,
+        bond: None,
     };
     let _ = translator.bind(2, owned);
     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {

@@ -173,6 +173,8 @@ impl Router {
             // really full.
             let alarms = self.state.alarms;
             let applied = self.state.apply(change).or_else(|f| {
+                // The first try may have done a part, which the second one finds done.
+                publish = true;
                 // Whoever keeps one change waiting in vain would keep each.
                 in_time = in_time && self.reclaim_now();
                 if in_time {
