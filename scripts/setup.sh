@@ -36,7 +36,8 @@ gdb:gdb:stacks of a test program that does not end
 bpftool:bpftool:BPF programs, maps and links that tests leave behind
 ministat:ministat:compares measurements, and is not ours
 procps:pgrep:processes that they leave behind
-util-linux:unshare:a network namespace without a name"
+util-linux:unshare:a network namespace without a name
+util-linux:nsenter:the mounts of another process"
 kernels="qemu-system-x86:qemu-system-x86_64:a machine for another kernel
 busybox-static:/usr/share/doc/busybox-static:its first programs
 cpio:cpio:its first file system

@@ -128,10 +128,10 @@ fn wrong_configurations_are_refused() {
     );
     // What is right but cannot be done yet.
     refuses(
-        "interfaces:\n  r0: { unnumbered: r1 }\n  r1: {}\nsflow: {}\n",
+        "interfaces:\n  r0: { sflow: true }\n  r1: {}\nsflow: {}\n",
         &[
             ".yaml:2:",
-            "unnumbered of interface r0: not supported yet",
+            "sflow of interface r0: not supported yet",
             ".yaml:4:",
             "sflow",
         ],

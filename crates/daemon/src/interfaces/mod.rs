@@ -6,6 +6,7 @@ mod bond;
 mod change;
 mod device;
 mod graveyard;
+mod host_end;
 mod kind;
 mod layer2;
 mod loopback;

@@ -32,7 +32,7 @@ impl OpenInterface {
         let (port, tap) = (self.port.as_ref().map(Open::describe), &self.netdev);
         match (port, &self.tap) {
             (Some(_), Some(_)) if let Kind::Tap { host, .. } = &config.kind => {
-                format!("{}, settings by tap {tap}", super::tap::in_words(host))
+                format!("{}, settings by tap {tap}", super::host_end::in_words(host))
             }
             (Some(port), Some(_)) => format!("{port}, host by tap {tap}"),
             (Some(port), None) => port,

@@ -14,7 +14,7 @@ use control::netlink::Kernel;
 use ports::{Open, OpenError};
 use router::Mac;
 
-use super::tap;
+use super::host_end;
 use crate::host::Host;
 
 /// The machine that interfaces are opened on.
@@ -79,7 +79,7 @@ impl Opener {
     pub fn put_back_unwanted(&mut self, wanted: &[Interface]) {
         report(self.devices.put_back_unwanted(wanted));
         let taps = wanted.iter().filter_map(|config| {
-            let place = tap::place(self.netns.as_deref(), config)?;
+            let place = host_end::place(self.netns.as_deref(), config)?;
             Some((config.name.clone(), place))
         });
         report_places(self.places.take_over(taps).map(drop));

@@ -4,17 +4,16 @@
 //! The router's end has its settings by a tap of its own, as an interface on any port has.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use ::io::tap::Config;
+use control::config::MTU;
 use control::config::desired::{Interface, Kind};
-use control::config::{MTU, TapHost, netns};
-use control::netdev::Place;
 use graph::Pool;
 use ports::{Open, OpenError};
 
 use super::device::{Carries, Device};
+use super::host_end::place;
 use super::open::{OpenInterface, Part};
 use super::opener::{Opener, own_mac};
 
@@ -93,30 +92,4 @@ fn port(opener: &mut Opener, config: &Interface) -> Result<Open, OpenError> {
     }
     kernel.set_up(link, true)?;
     Ok(port)
-}
-
-/// The place of the host's end of a TAP, where `own` is the namespace that devices live in; `None`:
-/// it is another kind of interface.
-pub(super) fn place(own: Option<&Path>, config: &Interface) -> Option<Place> {
-    let Kind::Tap { host, .. } = &config.kind else {
-        return None;
-    };
-    let namespace = host.namespace.as_deref().map(netns);
-    Some(Place {
-        namespace: namespace.or_else(|| own.map(Path::to_owned)),
-        make_namespace: host.namespace_create,
-        bridge: host.bridge.clone(),
-        make_bridge: host.bridge_create,
-    })
-}
-
-/// The host's end and its place, as in `tap h0 in namespace blue, in bridge br0`.
-pub(super) fn in_words(host: &TapHost) -> String {
-    let in_this = |what: &str, name: &Option<String>| match name {
-        Some(name) => format!(", in {what} {name}"),
-        None => String::new(),
-    };
-    let namespace = in_this("namespace", &host.namespace);
-    let bridge = in_this("bridge", &host.bridge);
-    format!("tap {}{namespace}{bridge}", host.name)
 }

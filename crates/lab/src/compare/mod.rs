@@ -146,7 +146,8 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         router: "",
         prepare: None,
         cpus,
-        repeats: true,
+        // A quick one is over when it says.
+        repeats: options.depth != Depth::Quick,
         begin: Instant::now(),
         expected: per_round * f64::from(options.rounds),
         result: LabResult {
