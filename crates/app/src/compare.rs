@@ -95,27 +95,20 @@ impl Compare {
     }
 
     fn results(&self, texts: &[(String, String)]) -> Result<String, String> {
-        let is_lab = |(_, text): &(String, String)| serde_json::from_str::<LabResult>(text).is_ok();
-        let said = match self.key {
-            None if texts.iter().all(is_lab) => self.of_lab(texts)?,
-            _ => self.figures(texts)?,
+        let of_lab = texts.iter().map(|(name, text)| {
+            let result = serde_json::from_str(text).ok()?;
+            Some((name.clone(), result))
+        });
+        let of_lab: Option<Vec<(String, LabResult)>> = of_lab.collect();
+        let said = match of_lab.filter(|_| self.key.is_none()).as_deref() {
+            Some([(_, only)]) => results::within(only, self.confidence),
+            Some(several) => results::between(several, self.confidence),
+            None => self.figures(texts)?,
         };
         Ok(format!(
             "{said}At {} % confidence.\n",
             self.confidence.percent()
         ))
-    }
-
-    fn of_lab(&self, texts: &[(String, String)]) -> Result<String, String> {
-        let results = texts.iter().map(|(name, text)| {
-            let result = serde_json::from_str(text).map_err(|e| format!("{name}: {e}"))?;
-            Ok((name.clone(), result))
-        });
-        let results = results.collect::<Result<Vec<_>, String>>()?;
-        Ok(match &results[..] {
-            [(_, only)] => results::within(only, self.confidence),
-            several => results::between(several, self.confidence),
-        })
     }
 
     fn figures(&self, texts: &[(String, String)]) -> Result<String, String> {

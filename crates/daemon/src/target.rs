@@ -230,7 +230,8 @@ impl Daemon {
             }
             Item::Input { of, acls } => self.set_acls(of, Direction::Input, acls, there),
             Item::Output { of, acls } => self.set_acls(of, Direction::Output, acls, there),
-            // Without effect: what is borrowed are addresses as any others. That members have the MTU of their bridge has been checked.
+            // Without effect: what is borrowed are addresses as any others; that members have the MTU
+            // of their bridge has been checked.
             Item::Description { .. }
             | Item::Mpls { .. }
             | Item::Unnumbered { .. }

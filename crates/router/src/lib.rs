@@ -10,6 +10,7 @@ pub mod acl;
 pub mod arc;
 pub mod bond;
 mod bucket;
+mod by_number;
 pub mod change;
 mod context;
 mod counts;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use control::config::MTU;
 use control::config::desired::Interface;
 use graph::Pool;
-use ports::OpenError;
+use ports::{Open, OpenError};
 use router::InterfaceId;
 
 use super::open::{OpenInterface, Part};
@@ -51,8 +51,17 @@ pub trait Device {
         Ok(Some((tap_name(config), MTU.into())))
     }
 
+    /// Opens the port of one whose kernel's device is a tap; `None`: it has no port.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    fn port(&self, _: &mut Opener, _: &Interface) -> Result<Option<Open>, OpenError> {
+        Ok(None)
+    }
+
     /// Opens it: port and kernel's device, which gets its settings and addresses. What cannot be
-    /// opened is left as it was. As it is here, an interface is a tap alone.
+    /// opened is left as it was. As it is here, an interface is a tap, with its [`port`](Self::port)
+    /// if it has one.
     ///
     /// # Errors
     /// NotThere: its device is not there yet. Otherwise why it cannot be opened.
@@ -63,7 +72,12 @@ pub trait Device {
         _: Carries,
         _: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        OpenInterface::tap(opener, config)
+        let opened = self.port(opener, config);
+        let opened = opened.and_then(|port| OpenInterface::tap(opener, config, port));
+        opened.inspect_err(|_| {
+            // The first error counts.
+            let _ = self.close(opener, config, &tap_name(config));
+        })
     }
 
     /// Opens it again on the kernel's device that is ours already, and stays so if this fails.
@@ -89,9 +103,13 @@ pub trait Device {
         opener: &mut Opener,
         config: &Interface,
         open: &mut OpenInterface,
-        _: Part,
+        part: Part,
     ) -> Result<(), OpenError> {
-        open.renew_tap(opener, config)
+        match part {
+            Part::Port => open.port = self.port(opener, config)?,
+            Part::Tap => open.renew_tap(opener, config)?,
+        }
+        Ok(())
     }
 
     /// Gives the kernel's device another name, in place; `None`: its own. Returns the name.

@@ -69,19 +69,23 @@ impl OpenInterface {
             .for_each(|port| port.renamed(&self.netdev));
     }
 
-    /// An interface that is a tap alone, without a port.
+    /// An interface whose kernel's device is a tap.
     ///
     /// # Errors
     /// The tap cannot be made.
-    pub(super) fn tap(opener: &Opener, config: &Interface) -> Result<Self, OpenError> {
+    pub(super) fn tap(
+        opener: &Opener,
+        config: &Interface,
+        port: Option<Open>,
+    ) -> Result<Self, OpenError> {
         let (netdev, ifindex, tap) = opener.tap(config)?;
         Ok(OpenInterface {
-            port: None,
+            queues: port.as_ref().map_or(0, |port| port.queues.len()),
+            port,
             tap: Some(tap),
             netdev,
             ifindex,
             found: None,
-            queues: 0,
             promiscuous: None,
         })
     }

@@ -2,17 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::sync::Arc;
 
 use ::io::{memif, tap};
 use control::config::desired::Interface;
 use control::config::{self, PortKind, Role};
-use graph::Pool;
 use ports::{Open, OpenError};
 use tracing::info;
 
-use super::device::{Carries, Device};
-use super::open::{OpenInterface, Part};
+use super::device::Device;
 use super::opener::Opener;
 
 /// A port that is no network device; a tap is the kernel's end of it.
@@ -23,34 +20,8 @@ impl Device for Software {
         2
     }
 
-    fn open(
-        &self,
-        opener: &mut Opener,
-        config: &Interface,
-        _: Carries,
-        _: &Arc<Pool>,
-    ) -> Result<OpenInterface, OpenError> {
-        let port = port(opener, config)?;
-        let host = OpenInterface::tap(opener, config)?;
-        Ok(OpenInterface {
-            queues: port.queues.len(),
-            port: Some(port),
-            ..host
-        })
-    }
-
-    fn renew(
-        &self,
-        opener: &mut Opener,
-        config: &Interface,
-        open: &mut OpenInterface,
-        part: Part,
-    ) -> Result<(), OpenError> {
-        match part {
-            Part::Port => open.port = Some(port(opener, config)?),
-            Part::Tap => open.renew_tap(opener, config)?,
-        }
-        Ok(())
+    fn port(&self, opener: &mut Opener, config: &Interface) -> Result<Option<Open>, OpenError> {
+        port(opener, config).map(Some)
     }
 }
 

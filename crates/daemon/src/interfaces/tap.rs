@@ -4,17 +4,14 @@
 //! The router's end has its settings by a tap of its own, as an interface on any port has.
 
 use std::io;
-use std::sync::Arc;
 
 use ::io::tap::Config;
 use control::config::MTU;
 use control::config::desired::{Interface, Kind};
-use graph::Pool;
 use ports::{Open, OpenError};
 
-use super::device::{Carries, Device};
+use super::device::Device;
 use super::host_end::place;
-use super::open::{OpenInterface, Part};
 use super::opener::{Opener, own_mac};
 
 /// A tap with the host at its other end.
@@ -25,39 +22,8 @@ impl Device for Tap {
         2
     }
 
-    fn open(
-        &self,
-        opener: &mut Opener,
-        config: &Interface,
-        _: Carries,
-        _: &Arc<Pool>,
-    ) -> Result<OpenInterface, OpenError> {
-        let opened = port(opener, config).and_then(|port| {
-            let router = OpenInterface::tap(opener, config)?;
-            Ok(OpenInterface {
-                queues: port.queues.len(),
-                port: Some(port),
-                ..router
-            })
-        });
-        opened.inspect_err(|_| {
-            // The first error counts.
-            let _ = opener.places.leave(&config.name);
-        })
-    }
-
-    fn renew(
-        &self,
-        opener: &mut Opener,
-        config: &Interface,
-        open: &mut OpenInterface,
-        part: Part,
-    ) -> Result<(), OpenError> {
-        match part {
-            Part::Port => open.port = Some(port(opener, config)?),
-            Part::Tap => open.renew_tap(opener, config)?,
-        }
-        Ok(())
+    fn port(&self, opener: &mut Opener, config: &Interface) -> Result<Option<Open>, OpenError> {
+        port(opener, config).map(Some)
     }
 
     fn close(&self, opener: &mut Opener, config: &Interface, _: &str) -> io::Result<()> {

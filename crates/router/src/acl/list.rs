@@ -7,6 +7,7 @@ use graph::counters::Counter;
 use tables::acl::{IP4, IP6};
 
 use super::{Direction, Packets, Rule};
+use crate::by_number::ByNumber;
 use crate::change::InterfaceId;
 
 /// An access list, as it was given.
@@ -107,7 +108,7 @@ impl List {
 
 /// The lists of interfaces, as workers see them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lists(Arc<[Option<Arc<List>>]>);
+pub(crate) struct Lists(ByNumber<List>);
 
 impl Lists {
     /// The list of an interface, if it has one.

@@ -1,8 +1,7 @@
 //! The bonds, as workers see them.
 
-use std::sync::Arc;
-
 use super::Spread;
+use crate::by_number::{ByNumber, put};
 use crate::change::{InterfaceId, Kind, L2};
 use crate::state::Links;
 
@@ -16,7 +15,7 @@ pub(crate) struct Group {
 }
 
 /// The bonds that workers see, by the number of the interface.
-pub(crate) type Groups = Arc<[Option<Arc<Group>>]>;
+pub(crate) type Groups = ByNumber<Group>;
 
 /// The bonds.
 #[derive(Default)]
@@ -46,15 +45,11 @@ impl Bonds {
 
     /// Makes workers see a bond as it is now, or none. True if it is another one.
     fn show(&mut self, bond: InterfaceId, now: Option<Group>) -> bool {
-        let at = usize::from(bond);
-        let before = self.0.get(at).and_then(Option::as_deref);
+        let before = self.0.get(usize::from(bond)).and_then(Option::as_deref);
         if before == now.as_ref() {
             return false;
         }
-        let mut all = self.0.to_vec();
-        all.resize(all.len().max(at + 1), None);
-        all[at] = now.map(Arc::new);
-        self.0 = all.into();
+        put(&mut self.0, bond, now);
         true
     }
 }

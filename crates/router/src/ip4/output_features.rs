@@ -27,7 +27,8 @@ impl Stage<Cx> for OutputFeatures {
 
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        match rewrite_any(cx, p) {
+        let adjacency = cx.adjacencies.load(p.adjacency());
+        match rewrite_any(cx, p, &adjacency) {
             true => Next::Features,
             false => Next::NoRoom,
         }

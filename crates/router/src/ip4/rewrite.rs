@@ -72,11 +72,10 @@ fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
 
 /// The same with any header. False if there is no room for its tags.
 #[inline]
-pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
+pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>, adjacency: &Hot) -> bool {
     let l3 = p.l3;
     p.header_mut::<Header>(l3).decrement_ttl();
-    let adjacency = cx.adjacencies.load(p.adjacency());
-    vlan::rewrite(cx, p, &adjacency)
+    vlan::rewrite(cx, p, adjacency)
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.
@@ -88,7 +87,7 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
         Kind::Rewrite if total <= adjacency.mtu() => {
             let features = cx.interfaces.load(adjacency.tx_if()).features();
             match features.output {
-                0 if rewrite_any(cx, p) => Next::Output,
+                0 if rewrite_any(cx, p, &adjacency) => Next::Output,
                 0 => Next::NoRoom,
                 _ => Next::Features,
             }

@@ -77,10 +77,9 @@ fn decrement(p: &mut Pkt<'_>) {
 
 /// The same with any header. False if there is no room for its tags.
 #[inline]
-pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
+pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>, adjacency: &Hot) -> bool {
     decrement(p);
-    let adjacency = cx.adjacencies.load(p.adjacency());
-    vlan::rewrite(cx, p, &adjacency)
+    vlan::rewrite(cx, p, adjacency)
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.
@@ -97,7 +96,7 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: usize) -> Next {
         Kind::Rewrite => {
             let features = cx.interfaces.load(adjacency.tx_if()).features();
             match features.output {
-                0 if rewrite_any(cx, p) => Next::Output,
+                0 if rewrite_any(cx, p, &adjacency) => Next::Output,
                 0 => Next::NoRoom,
                 _ => Next::Features,
             }

@@ -8,6 +8,7 @@ use tables::interface::L2;
 use tables::mac::{Key, Macs, Station, WORDS_FOR_EACH};
 use tables::mem::Cells;
 
+use crate::by_number::{ByNumber, put};
 use crate::change::{BridgeDomain, DomainId, Interface, InterfaceId, Mac};
 
 /// Stations of all domains together: 2 MiB of memory. More than any switch of the size of a router
@@ -23,7 +24,7 @@ pub(crate) struct Domain {
 }
 
 /// The domains that workers see, by number.
-pub(crate) type Domains = Arc<[Option<Arc<Domain>>]>;
+pub(crate) type Domains = ByNumber<Domain>;
 
 /// The bridge domains, their members and stations.
 pub(crate) struct Bridges {
@@ -200,16 +201,11 @@ impl Bridges {
     /// Makes workers see a domain with these settings and its members, or none.
     fn show(&mut self, id: DomainId, settings: Option<BridgeDomain>) {
         let members = self.members.get(&id).into_iter().flatten();
-        let shown = settings.map(|settings| {
-            Arc::new(Domain {
-                settings,
-                members: members.copied().collect(),
-            })
+        let shown = settings.map(|settings| Domain {
+            settings,
+            members: members.copied().collect(),
         });
-        let mut all = self.domains.to_vec();
-        all.resize(all.len().max(usize::from(id) + 1), None);
-        all[usize::from(id)] = shown;
-        self.domains = all.into();
+        put(&mut self.domains, id, shown);
     }
 }
 

@@ -71,7 +71,7 @@ impl Stage<Cx> for Input {
             return Next::Runt;
         }
         let destination = mac(p, 0);
-        let Some(sub) = cx.interfaces.sub_remembered(p.rx_if, tags, &mut self.last) else {
+        let Some(sub) = cx.interfaces.sub(p.rx_if, tags, &mut self.last) else {
             let parent = cx.interfaces.load(p.rx_if);
             return match parent.mode() {
                 Mode::L2 => cross(cx, p, parent, Tags::NONE).into(),

@@ -356,26 +356,25 @@ impl Reader {
     }
 
     /// The sub-interface of `parent` for a frame that begins with these tags: the one that has
-    /// exactly them, or else the one that has most of them and allows further ones.
+    /// exactly them, or else the one that has most of them and allows further ones. One of those
+    /// that were found `before` is looked at first, which costs less than a search.
+    #[inline(always)]
+    pub fn sub(&self, parent: u16, tags: Tags, before: &mut Remembered) -> Option<u16> {
+        let number = before.like(tags);
+        if self.load(*number).is_at(Place::new(parent, tags)) {
+            return Some(*number);
+        }
+        let found = self.search(parent, tags);
+        *number = found.unwrap_or_default();
+        found
+    }
+
+    /// The same, among all.
     #[inline]
-    pub fn sub(&self, parent: u16, tags: Tags) -> Option<u16> {
+    fn search(&self, parent: u16, tags: Tags) -> Option<u16> {
         let exact = (!tags.further).then(|| self.sub_at(parent, tags));
         let or_further = || self.sub_of_more(parent, tags);
         exact.flatten().or_else(or_further)
-    }
-
-    /// As [`sub`](Self::sub), for who remembers the sub-interfaces found before: a look at one of
-    /// them costs less than a search.
-    #[inline(always)]
-    pub fn sub_remembered(&self, parent: u16, tags: Tags, before: &mut Remembered) -> Option<u16> {
-        let place = Place::new(parent, tags);
-        let number = before.like(tags);
-        if self.load(*number).is_at(place) {
-            return Some(*number);
-        }
-        let found = self.sub(parent, tags);
-        *number = found.unwrap_or_default();
-        found
     }
 
     /// The sub-interface of `parent` that allows further tags, for a frame that begins with these.
@@ -606,8 +605,8 @@ mod tests {
             interfaces.set(number, &interface);
             let asked = (1 + random.below(2) as u16, tags);
             let wanted = slow_sub(&oracle, asked);
-            assert_eq!(reader.sub(asked.0, tags), wanted);
-            assert_eq!(reader.sub_remembered(asked.0, tags, &mut before), wanted);
+            assert_eq!(reader.search(asked.0, tags), wanted);
+            assert_eq!(reader.sub(asked.0, tags, &mut before), wanted);
             let has_subs = oracle.keys().any(|(parent, _)| *parent == asked.0);
             assert_eq!(reader.has_subs(asked.0), has_subs);
             for vlan in 0..12 {
@@ -616,8 +615,8 @@ mod tests {
                 assert_eq!(word.load(Relaxed) >> vlan & 1 != 0, oracle.keys().any(has));
             }
             if let Some((&(parent, tags), &sub)) = oracle.iter().next() {
-                assert_eq!(reader.sub(parent, tags), Some(sub));
-                assert_eq!(reader.sub(parent, tags.with_service()), None);
+                assert_eq!(reader.search(parent, tags), Some(sub));
+                assert_eq!(reader.search(parent, tags.with_service()), None);
             }
         }
     }
