@@ -19,9 +19,11 @@ pub struct FeatureArc {
     /// End of the arc, behind its last feature: a node, the interface that [`Desc::tx_if`] names,
     /// or its port.
     pub end: To,
-    /// The features that a packet is to pass.
+    /// What a packet's mask depends on, such as an interface.
+    pub key: fn(&Desc) -> u32,
+    /// The features that packets of a key are to pass.
     pub mask: Mask,
 }
 
-/// Tells which features a packet is to pass; bits without a feature do not matter.
-pub type Mask = Box<dyn Fn(&Desc) -> u32 + Send>;
+/// Tells which features packets of a key are to pass; bits without a feature do not matter.
+pub type Mask = Box<dyn Fn(u32) -> u32 + Send>;

@@ -68,6 +68,7 @@ pub(crate) enum Target {
 struct Arc {
     features: Box<[u16]>,
     end: Target,
+    key: fn(&Desc) -> u32,
     mask: Mask,
 }
 
@@ -138,11 +139,22 @@ impl Targets {
         self.edges[node].iter().map(next).collect()
     }
 
+    /// How many packets from the front of `run` have one next destination along an arc: those with
+    /// the key of the first.
+    #[inline]
+    pub(crate) fn together(&self, arc: u8, run: &[Desc]) -> usize {
+        let key = self.arcs[arc as usize].key;
+        let Some(first) = run.first().map(key) else {
+            return 0;
+        };
+        run.iter().take_while(|d| key(d) == first).count()
+    }
+
     /// Next destination of a packet along arc `arc`, from feature `from` on.
     pub(crate) fn next(&self, arc: u8, from: u8, d: &Desc) -> Target {
         let arc = &self.arcs[arc as usize];
         let behind = u32::MAX.checked_shl(from.into()).unwrap_or(0);
-        let next = ((arc.mask)(d) & behind).trailing_zeros();
+        let next = ((arc.mask)((arc.key)(d)) & behind).trailing_zeros();
         let feature = arc.features.get(next as usize);
         feature.map_or(arc.end, |node| Target::Node(*node))
     }
@@ -177,6 +189,7 @@ fn resolve(arcs: Vec<FeatureArc>, names: &[&'static str]) -> Result<Vec<Arc>, Gr
         Ok(Arc {
             features: features.collect::<Result<_, _>>()?,
             end,
+            key: arc.key,
             mask: arc.mask,
         })
     });

@@ -94,7 +94,8 @@ fn way(features: &[&'static str]) -> FeatureArc {
         name: "way",
         features: features.to_vec(),
         end: To::Node("leave"),
-        mask: Box::new(|d| d.argument()),
+        key: Desc::argument,
+        mask: Box::new(|mask| mask),
     }
 }
 

@@ -121,7 +121,10 @@ impl Arcs {
                 name,
                 features,
                 end: To::Node(end),
-                mask: Box::new(move |d| family(interfaces.load(d.rx_if).features().input, shift)),
+                key: |d| d.rx_if.into(),
+                mask: Box::new(move |interface| {
+                    family(interfaces.load(interface as u16).features().input, shift)
+                }),
             }
         };
         let output = |name, features, shift| {
@@ -130,8 +133,9 @@ impl Arcs {
                 name,
                 features,
                 end: To::Interface,
-                mask: Box::new(move |d| {
-                    family(interfaces.load(d.tx_if()).features().output, shift)
+                key: |d| d.tx_if().into(),
+                mask: Box::new(move |interface| {
+                    family(interfaces.load(interface as u16).features().output, shift)
                 }),
             }
         };
@@ -140,7 +144,10 @@ impl Arcs {
             name: INTERFACE_OUT_ARC,
             features: self.interface_out,
             end: To::Port,
-            mask: Box::new(move |d| lines.load(d.tx_if()).features().interface_output),
+            key: |d| d.tx_if().into(),
+            mask: Box::new(move |interface| {
+                lines.load(interface as u16).features().interface_output
+            }),
         };
         vec![
             input(IP4_IN_ARC, self.ip4_in, "ip4-input", 0),

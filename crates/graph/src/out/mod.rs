@@ -134,7 +134,15 @@ impl Out {
     #[inline]
     pub(crate) fn all(&mut self, edge: u8, frame: &mut Frame) {
         self.count(edge, frame.len());
-        match self.target(edge) {
+        let mut target = self.target(edge);
+        // Packets of one interface take one way along an arc, and a frame is mostly of one.
+        if let Target::Arc { arc, from } = target
+            && let [first, ..] = frame.packets()
+            && self.targets.together(arc, frame.packets()) == frame.len()
+        {
+            target = self.targets.next(arc, from, first);
+        }
+        match target {
             Target::Node(to) => self.enqueue(to, frame),
             Target::Interface => self.leave(Way::Interface, frame),
             Target::Port => self.leave(Way::Port, frame),
@@ -242,10 +250,9 @@ impl Out {
     #[cold]
     unsafe fn arc_run(&mut self, arc: u8, from: u8, edge: u8, run: &[Desc]) {
         let mut rest = run;
-        while let [first, others @ ..] = rest {
+        while let [first, ..] = rest {
             let target = self.targets.next(arc, from, first);
-            let goes_along = |d: &&Desc| self.targets.next(arc, from, d) == target;
-            let n = 1 + others.iter().take_while(goes_along).count();
+            let n = self.targets.together(arc, rest);
             // SAFETY: `deliver` was given `run` to use up, and each packet is in one part of it.
             unsafe { self.deliver(target, edge, &rest[..n]) };
             rest = &rest[n..];

@@ -43,15 +43,11 @@ pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
 /// Puts tags in place of those that a frame begins with, and is long enough for. The outer one keeps
 /// the priority of the outer one before. False, with the frame as it was, if there is no room in
 /// front of it.
-#[inline]
+#[inline(always)]
 pub(crate) fn retag(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
     let old = *p.header::<Tag>(OUTER);
-    if popped.count != pushed.count {
-        let macs = *p.header::<[u8; MACS]>(0);
-        if !p.shift(popped.len() as i32 - pushed.len() as i32) {
-            return false;
-        }
-        *p.header_mut(0) = macs;
+    if popped.count != pushed.count && !make_room(p, popped, pushed) {
+        return false;
     }
     if pushed.is_empty() {
         return true;
@@ -65,6 +61,17 @@ pub(crate) fn retag(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
         *p.header_mut(INNER) = inner;
     }
     true
+}
+
+/// Moves a frame's addresses to where they are with other tags. False if there is no room for them.
+#[inline(never)]
+fn make_room(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
+    let macs = *p.header::<[u8; MACS]>(0);
+    let fits = p.shift(popped.len() as i32 - pushed.len() as i32);
+    if fits {
+        *p.header_mut(0) = macs;
+    }
+    fits
 }
 
 /// Writes its adjacency's header, with its tags if it has any, in front of a packet that leaves. False

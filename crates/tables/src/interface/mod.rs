@@ -360,13 +360,21 @@ impl Reader {
     /// that were found `before` is looked at first, which costs less than a search.
     #[inline(always)]
     pub fn sub(&self, parent: u16, tags: Tags, before: &mut Remembered) -> Option<u16> {
-        let number = before.like(tags);
-        if self.load(*number).is_at(Place::new(parent, tags)) {
-            return Some(*number);
+        if let found @ Some(_) = self.remembered(parent, tags, before) {
+            return found;
         }
         let found = self.search(parent, tags);
-        *number = found.unwrap_or_default();
+        *before.like_mut(tags) = found.unwrap_or_default();
         found
+    }
+
+    /// The sub-interface of `parent` that has exactly these tags, if it is one of those that were
+    /// found `before`.
+    #[inline(always)]
+    pub fn remembered(&self, parent: u16, tags: Tags, before: &Remembered) -> Option<u16> {
+        let number = before.like(tags);
+        let is_it = self.load(number).is_at(Place::new(parent, tags));
+        is_it.then_some(number)
     }
 
     /// The same, among all.

@@ -73,9 +73,21 @@ impl Default for Remembered {
 impl Remembered {
     /// The one found last for tags like these.
     #[inline(always)]
-    pub(super) fn like(&mut self, tags: Tags) -> &mut u16 {
-        &mut self.0[usize::from((tags.outer ^ tags.inner) as u8)]
+    pub(super) fn like(&self, tags: Tags) -> u16 {
+        self.0[at(tags)]
     }
+
+    /// The same, to change.
+    #[inline(always)]
+    pub(super) fn like_mut(&mut self, tags: Tags) -> &mut u16 {
+        &mut self.0[at(tags)]
+    }
+}
+
+/// Where one for these tags is remembered.
+#[inline(always)]
+fn at(tags: Tags) -> usize {
+    usize::from((tags.outer ^ tags.inner) as u8)
 }
 
 /// The hash table.
