@@ -82,7 +82,8 @@ pub(super) fn steps(from: &Items, to: &Items) -> Vec<Step> {
             steps.push((rule.made, action));
         }
     }
-    let order = |(phase, action): &(Phase, Action)| (*phase, order(*phase, action, from, to));
+    let order =
+        |(phase, action): &(Phase, Action)| (*phase, order(*phase, action, from, to, &gone));
     steps.sort_by_cached_key(order);
     let step = |(phase, action)| Step {
         phase,
@@ -195,7 +196,7 @@ fn becomes(old: &Rule<'_>, new: &Item) -> bool {
 /// take it.
 type Order = (u8, u8, i16, Key, bool);
 
-fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
+fn order(phase: Phase, action: &Action, from: &Items, to: &Items, gone: &BTreeSet<Key>) -> Order {
     let (key, rule) = (action.item().key(), rule(action.item()));
     let rank = rule.rank;
     match (phase, action) {
@@ -212,13 +213,20 @@ fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
         (_, Action::Create { .. } | Action::Change { .. }) => {
             let gives_room = match action {
                 Action::Change { from, .. } => rule.room < self::rule(from).room,
-                _ => rule.room == Some(0),
+                // What is new takes nothing away, and comes behind what it is on top of.
+                _ => rule.room == Some(0) && stays(&rule, from, gone),
             };
             let outer = depth(&rule, to);
             let outer = if gives_room { -outer } else { outer };
             (rank, u8::from(!gives_room), outer, key, true)
         }
     }
+}
+
+/// True if the interface that an item belongs to was there before, and is not made anew.
+fn stays(of: &Rule<'_>, from: &Items, gone: &BTreeSet<Key>) -> bool {
+    let interface = of.interface.map(Key::interface);
+    interface.is_some_and(|interface| from.contains_key(&interface) && !gone.contains(&interface))
 }
 
 /// The depth of the interface that an item belongs to.
@@ -233,9 +241,10 @@ fn depth(of: &Rule<'_>, items: &Items) -> i16 {
 /// an interface that is there and stays.
 fn interrupts(action: &Action, from: &Items, to: &Items, gone: &BTreeSet<Key>) -> Option<String> {
     let (key, rule) = (action.item().key(), rule(action.item()));
-    let interface = rule.interface.map(Key::interface);
-    let before = interface.as_ref().and_then(|interface| from.get(interface));
-    let stays = before.is_some() && interface.is_some_and(|interface| !gone.contains(&interface));
+    let before = rule
+        .interface
+        .and_then(|name| from.get(&Key::interface(name)));
+    let stays = stays(&rule, from, gone);
     let whose = match (rule.interrupts, action) {
         (_, Action::Create { .. }) if !stays => None,
         (Interrupts::Always, _) => rule.interface,

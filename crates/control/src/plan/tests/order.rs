@@ -34,6 +34,19 @@ fn names_of_devices_are_free_when_they_are_given() {
     }
 }
 
+/// A new sub-interface comes behind its parent, whose address it has, also one that is down.
+#[test]
+fn a_new_sub_interface_comes_behind_its_parent() {
+    let steps = steps(
+        "",
+        "interfaces: { e0: { sub-interfaces: { 100: { state: down } } } }",
+    );
+    let at = |step: &str| steps.iter().position(|s| s.starts_with(step));
+    let parent = at("set interface e0 state").expect("the parent comes");
+    let sub = at("set interface e0.100 state").expect("the sub-interface comes");
+    assert!(parent < sub, "{steps:#?}");
+}
+
 /// The moves that the original planner gets wrong.
 #[test]
 fn nothing_is_forgotten() {
