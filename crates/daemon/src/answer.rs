@@ -98,6 +98,10 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         }
         Verb::ShowL2Fib => give(&l2::show::l2fib(router, first.is_some()), json),
         Verb::ShowBond => give(&bond::show::bonds(router, first.is_some()), json),
+        Verb::ShowLacp => {
+            let shown = bond::lacp::show::members_of_all(router, first);
+            give(&shown.map_err(|e| e.to_string())?, json)
+        }
         Verb::ShowMode => give(&l2::show::modes(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),

@@ -234,9 +234,10 @@ impl Daemon {
     /// again.
     pub fn tick(&mut self, now: Instant) -> Result<(), String> {
         workers::all_alive(&mut self.routing.router.workers)?;
+        self.look_after_neighbors(now);
+        self.routing.negotiate();
         self.interfaces.tick(now, &mut self.routing);
         self.serve_new_ports();
-        self.look_after_neighbors(now);
         if self.look.is_some_and(|look| now >= look) {
             self.put_back(now);
         }

@@ -105,6 +105,12 @@ impl Routing {
         self.apply(changes);
     }
 
+    /// Lets the router agree with the other ends of bonds on what members carry.
+    pub fn negotiate(&mut self) {
+        let now = self.router.started().elapsed();
+        self.router.negotiate(now);
+    }
+
     /// Lets the router do what it has put off.
     pub fn tick(&mut self) {
         self.router.tick();

@@ -282,8 +282,7 @@ impl Daemon {
                 encapsulation: *encapsulation,
             },
             Kind::Bond { mode, load_balance } => {
-                let spread = desired::spread(*mode, *load_balance);
-                desired::Kind::Bond(spread.ok_or("not supported yet")?)
+                desired::Kind::Bond(desired::spread(*mode, *load_balance))
             }
             Kind::Tap {
                 host, rx_ring_size, ..

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use graph::ring::{Consumer, Producer, ring};
 
+use wire::lacp::Info;
+
 use crate::change::{DomainId, InterfaceId};
 
 /// Something that a worker has found out, for the control thread to act on.
@@ -21,6 +23,22 @@ pub enum Event {
         /// The interface.
         interface: InterfaceId,
     },
+    /// A member of a bond has got an LACPDU.
+    Lacpdu {
+        /// The member.
+        member: InterfaceId,
+        /// What it says.
+        lacpdu: Lacpdu,
+    },
+}
+
+/// What an LACPDU says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lacpdu {
+    /// Of its sender.
+    pub actor: Info,
+    /// Of its receiver, as far as the sender knows it.
+    pub partner: Info,
 }
 
 /// A neighbor that packets wait for.

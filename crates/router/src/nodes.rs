@@ -24,6 +24,7 @@ pub fn table() -> Table {
         nodes: vec![
             node(eth::Input),
             node(bond::Input),
+            each(bond::lacp::Exchange::default()),
             node(vlan::Input::default()),
             node(l2::Forward::default()),
             each(l2::Flood),

@@ -14,6 +14,7 @@ use graph::worker::Worker;
 use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, Stage, WorkerPort};
 use tables::Memory;
 
+use crate::bond::lacp::Aggregator;
 use crate::change::{Change, InterfaceId, Mac};
 use crate::context::Cx;
 use crate::counts::Cleared;
@@ -234,11 +235,12 @@ impl Router {
     }
 
     /// Takes in what workers have found out since the last call, worker by worker: learns stations of
-    /// bridge domains, and returns the neighbors that are to be resolved.
+    /// bridge domains, keeps LACPDUs for [`Router::negotiate`], and returns the neighbors that are
+    /// to be resolved.
     pub fn unresolved(&mut self) -> Vec<Unresolved> {
         let workers = self.events.iter_mut();
         let events = workers.flat_map(|ring| std::iter::from_fn(|| ring.pop()));
-        let bridges = &mut self.state.bridges;
+        let (bridges, bonds) = (&mut self.state.bridges, &mut self.state.bonds);
         events
             .filter_map(|event| match event {
                 Event::Resolve(unresolved) => Some(unresolved),
@@ -250,8 +252,27 @@ impl Router {
                     bridges.learn(domain, Mac(mac), interface);
                     None
                 }
+                Event::Lacpdu { member, lacpdu } => {
+                    bonds.hear(member, lacpdu);
+                    None
+                }
             })
             .collect()
+    }
+
+    /// So long has passed since any moment: LACP takes in what members of bonds have got, and they
+    /// send, join and leave. To be called after [`Router::unresolved`], tens of times a second.
+    pub fn negotiate(&mut self, now: Duration) {
+        let now = now.as_millis() as u64;
+        if self.state.bonds.step(&self.state.links, now) {
+            self.publish();
+        }
+    }
+
+    /// True if an interface is a bond with LACP, and the other end has agreed that a member carries.
+    pub fn has_partner(&self, bond: InterfaceId) -> bool {
+        let aggregator = self.state.bonds.aggregator(bond);
+        aggregator.is_some_and(Aggregator::is_up)
     }
 
     /// It is this time, in seconds since any moment: bridge domains forget stations that were not

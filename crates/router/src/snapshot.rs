@@ -1,8 +1,10 @@
 //! The state that workers read beside the tables: immutable, published as a whole.
 
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use crate::acl::Lists;
+use crate::bond::lacp::{Outbox, Outgoing};
 use crate::bond::{Group, Groups};
 use crate::change::{DomainId, InterfaceId};
 use crate::l2::{Domain, Domains};
@@ -14,16 +16,23 @@ pub struct Snapshot {
     sources: Sources,
     domains: Domains,
     bonds: Groups,
+    lacpdus: Outbox,
     /// Access lists of interfaces.
     pub(crate) acls: Lists,
 }
 
 impl Snapshot {
-    pub(crate) fn new(sources: Sources, domains: Domains, bonds: Groups, acls: Lists) -> Self {
+    pub(crate) fn new(
+        sources: Sources,
+        domains: Domains,
+        (bonds, lacpdus): (Groups, Outbox),
+        acls: Lists,
+    ) -> Self {
         Snapshot {
             sources,
             domains,
             bonds,
+            lacpdus,
             acls,
         }
     }
@@ -38,6 +47,11 @@ impl Snapshot {
     #[inline(always)]
     pub(crate) fn bond(&self, number: InterfaceId) -> Option<&Group> {
         self.bonds.get(usize::from(number))?.as_deref()
+    }
+
+    /// The LACPDUs that are to be sent.
+    pub(crate) fn lacpdus(&self) -> &[Arc<Outgoing>] {
+        &self.lacpdus
     }
 
     /// An own IPv4 address, in host byte order, to send from where the adjacency names none.

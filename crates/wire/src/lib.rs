@@ -20,6 +20,7 @@ pub mod icmp6;
 pub mod ip;
 pub mod ip4;
 pub mod ip6;
+pub mod lacp;
 pub mod offload;
 pub mod pcap;
 pub mod port;

@@ -33,6 +33,7 @@ pub enum Verb {
     ShowAcl,
     ShowMode,
     ShowBond,
+    ShowLacp,
     ShowTrace,
     ShowConfig,
     ShowThreads,
@@ -311,6 +312,12 @@ pub const COMMANDS: &[Spec] = &[
         "bonds; with detail their members, too",
     )
     .with(&[DETAIL]),
+    row(
+        Verb::ShowLacp,
+        &["show", "lacp"],
+        "what members of bonds and their other ends have agreed, or one member",
+    )
+    .with(&[INTERFACE]),
     row(Verb::ShowTrace, &["show", "trace"], "traced packets"),
     row(
         Verb::ShowConfig,

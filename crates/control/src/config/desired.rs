@@ -363,7 +363,7 @@ fn loopback(view: &AllInterfaces<'_>, (name, loopback): (&String, &model::Loopba
 /// A bond; `None` only in a configuration that is refused.
 fn bond(config: &Config, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) -> Option<Interface> {
     let bond = config.bondethernets.get(&entry.name)?;
-    let spread = spread(bond.mode, bond.balance())?;
+    let spread = spread(bond.mode, bond.balance());
     let given = interface(view, entry, Kind::Bond(spread));
     let own = given.description.clone().filter(|text| !text.is_empty());
     Some(Interface {
@@ -372,19 +372,20 @@ fn bond(config: &Config, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) -> 
     })
 }
 
-/// How a bond of this mode spreads what leaves; `None`: there is no such bond yet.
-pub fn spread(mode: BondMode, balance: Option<Balance>) -> Option<Spread> {
-    Some(match mode {
+/// How a bond of this mode spreads what leaves.
+pub fn spread(mode: BondMode, balance: Option<Balance>) -> Spread {
+    let headers = match balance.unwrap_or(Balance::L34) {
+        Balance::L2 => Headers::L2,
+        Balance::L23 => Headers::L23,
+        Balance::L34 => Headers::L34,
+    };
+    match mode {
         BondMode::RoundRobin => Spread::RoundRobin,
         BondMode::ActiveBackup => Spread::ActiveBackup,
         BondMode::Broadcast => Spread::Broadcast,
-        BondMode::Xor => Spread::Xor(match balance.unwrap_or(Balance::L34) {
-            Balance::L2 => Headers::L2,
-            Balance::L23 => Headers::L23,
-            Balance::L34 => Headers::L34,
-        }),
-        BondMode::Lacp => return None,
-    })
+        BondMode::Xor => Spread::Xor(headers),
+        BondMode::Lacp => Spread::Lacp(headers),
+    }
 }
 
 fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> Interface {
@@ -456,17 +457,6 @@ impl Refusing<'_> {
             self.unsupported(&[section.into()], section);
         }
         self.acls(config);
-        for (name, bond) in &config.bondethernets {
-            if bond.mode == BondMode::Lacp {
-                let path = ["bondethernets", name, "mode"].map(Step::from);
-                self.refuse(
-                    &path,
-                    format!("mode lacp of bondethernet {name}: not supported yet"),
-                    "write `mode: xor`, and the same at the other end, or wait for a version that \
-                     supports it",
-                );
-            }
-        }
         for (name, bridge) in &config.bridgedomains {
             let settings = &bridge.settings;
             let fields = [

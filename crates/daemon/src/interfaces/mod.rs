@@ -150,6 +150,7 @@ impl Interfaces {
     pub fn tick(&mut self, now: Instant, routing: &mut Routing) {
         for slot in &mut self.slots {
             slot.look_at_memif(routing);
+            slot.look_at_bond(routing);
             slot.warn_of_checksums();
         }
         if self.started && now >= self.retry {

@@ -8,6 +8,7 @@ use control::facts::Link;
 use control::mirror::Binding;
 use io::memif;
 use ports::Open;
+use router::bond::Spread;
 use router::{InterfaceId, L2, Router, Tags};
 
 use super::device::Device;
@@ -39,7 +40,7 @@ pub struct Slot {
     pub phase: Phase,
     /// The kernel's index of the netdev or tap, once it is ours.
     pub link: Option<u32>,
-    /// The memif is connected; true for all other ports.
+    /// The memif is connected, or the bond's other end has agreed; true for all others.
     pub up: bool,
     /// Its network device as it was before we changed it.
     pub found: Option<Link>,
@@ -117,7 +118,8 @@ impl Slot {
             is_bvi: false,
             phase: Phase::Waiting(String::new()),
             link: None,
-            up: !matches!(config.port_kind(), Some(PortKind::Memif(_))),
+            up: !matches!(config.port_kind(), Some(PortKind::Memif(_)))
+                && !matches!(config.kind, Kind::Bond(Spread::Lacp(_))),
             found: None,
             is_new: false,
             refused: None,
@@ -209,6 +211,24 @@ impl Slot {
         info!("interface {}: link {state}", self.config.name);
         if let Some(link) = self.link {
             routing.set_port_up(link, self.up);
+        }
+    }
+
+    /// Says so if the other end of its bond has agreed that members carry, or does so no longer.
+    pub fn look_at_bond(&mut self, routing: &mut Routing) {
+        let up = match self.config.kind {
+            Kind::Bond(Spread::Lacp(_)) => routing.router.has_partner(self.ids.port),
+            Kind::Bond(_) => true,
+            _ => return,
+        };
+        if self.up == up {
+            return;
+        }
+        self.up = up;
+        let state = if up { "up" } else { "down" };
+        info!("interface {}: link {state}", self.config.name);
+        if let Some(link) = self.link {
+            routing.set_port_up(link, up);
         }
     }
 

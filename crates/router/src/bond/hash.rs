@@ -15,6 +15,17 @@ pub enum Headers {
     L34,
 }
 
+impl Headers {
+    /// As configured.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Headers::L2 => "l2",
+            Headers::L23 => "l23",
+            Headers::L34 => "l34",
+        }
+    }
+}
+
 /// VLAN tags that are skipped on the way to an IP header.
 const TAGS: usize = 2;
 

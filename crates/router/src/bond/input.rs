@@ -2,6 +2,7 @@
 
 use graph::{Pkt, Stage, edges};
 use tables::interface::L2;
+use wire::{eth, lacp};
 
 use super::Spread;
 use crate::context::Cx;
@@ -14,6 +15,10 @@ edges! {
         Bond => Node("ethernet-input"),
         /// Broadcast or multicast, which the member that is used has got, too.
         Backup => Drop("broadcast or multicast at a backup member of a bond"),
+        /// Of LACP and its kind.
+        Lacp => Node("lacp-exchange"),
+        /// At a member that LACP does not let take part.
+        NotCollecting => Drop("member of the bond is not collecting: LACP has not agreed"),
         /// The bond is gone.
         NoBond => Drop("bond is gone"),
     }
@@ -37,6 +42,14 @@ impl Stage<Cx> for Input {
         let Some(group) = cx.snapshot().bond(bond).filter(|_| !is_member) else {
             return Next::NoBond;
         };
+        if matches!(group.spread, Spread::Lacp(_)) {
+            if is_slow(p) {
+                return Next::Lacp;
+            }
+            if !group.usable.contains(&p.rx_if) {
+                return Next::NotCollecting;
+            }
+        }
         // A switch sends these by each of its links to us.
         if group.spread == Spread::ActiveBackup
             && mac(p, 0) & GROUP != 0
@@ -47,4 +60,11 @@ impl Stage<Cx> for Input {
         p.set_rx_if(bond);
         Next::Bond
     }
+}
+
+/// Whether a frame is of a slow protocol, which is between the two ends of a link.
+#[inline(always)]
+fn is_slow(p: &Pkt<'_>) -> bool {
+    let header = p.header::<eth::Header>(0);
+    header.dst == lacp::GROUP && header.ethertype() == eth::SLOW
 }

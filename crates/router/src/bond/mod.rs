@@ -6,6 +6,7 @@ mod broadcast;
 mod groups;
 mod hash;
 mod input;
+pub mod lacp;
 mod output;
 pub mod show;
 
@@ -26,4 +27,6 @@ pub enum Spread {
     Broadcast,
     /// By a hash of these headers: packets of a flow by one.
     Xor(Headers),
+    /// As this, over the members whose other end has [agreed](lacp).
+    Lacp(Headers),
 }

@@ -53,7 +53,7 @@ impl Stage<Cx> for Output {
             Spread::Broadcast if usable.len() > 1 => return Next::All,
             Spread::ActiveBackup | Spread::Broadcast => 0,
             Spread::RoundRobin => self.turn(bond, usable.len()),
-            Spread::Xor(headers) => share(hash(p, headers), usable.len()),
+            Spread::Xor(headers) | Spread::Lacp(headers) => share(hash(p, headers), usable.len()),
         };
         let Some(&member) = usable.get(at) else {
             return Next::NoMember;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Spread;
 use super::groups::members;
-use super::{Headers, Spread};
 use crate::show::text::column;
 use crate::{InterfaceId, Kind, Router};
 
@@ -30,7 +30,7 @@ pub struct Bond {
     pub mode: &'static str,
     /// The headers that are hashed; null: none.
     pub load_balance: Option<&'static str>,
-    /// Members that are up.
+    /// Members that carry packets.
     pub active_members: usize,
     /// All members, in the order in which they are used.
     pub members: Vec<Member>,
@@ -45,19 +45,23 @@ pub struct Member {
     pub index: InterfaceId,
     /// It is up.
     pub up: bool,
+    /// It carries packets: it is up and, with LACP, its other end has agreed.
+    pub active: bool,
 }
 
 /// All bonds. `detail`: the text lists their members, too.
 pub fn bonds(router: &Router, detail: bool) -> Bonds {
     let links = &router.state.links;
-    let member = |index: InterfaceId| Member {
-        interface: links.interfaces[&index].name.clone(),
-        index,
-        up: links.interfaces[&index].up,
-    };
     let bond = |i: &crate::Interface| {
         let Kind::Bond { spread, .. } = i.kind else {
             return None;
+        };
+        let lacp = router.state.bonds.aggregator(i.id);
+        let member = |index: InterfaceId| Member {
+            interface: links.interfaces[&index].name.clone(),
+            index,
+            up: links.interfaces[&index].up,
+            active: links.interfaces[&index].up && lacp.is_none_or(|lacp| lacp.carries(index)),
         };
         let members: Vec<_> = members(links, i.id).map(member).collect();
         let (mode, load_balance) = words(spread);
@@ -66,7 +70,7 @@ pub fn bonds(router: &Router, detail: bool) -> Bonds {
             index: i.id,
             mode,
             load_balance,
-            active_members: members.iter().filter(|member| member.up).count(),
+            active_members: members.iter().filter(|member| member.active).count(),
             members,
         })
     };
@@ -80,9 +84,8 @@ fn words(spread: Spread) -> (&'static str, Option<&'static str>) {
         Spread::RoundRobin => ("round-robin", None),
         Spread::ActiveBackup => ("active-backup", None),
         Spread::Broadcast => ("broadcast", None),
-        Spread::Xor(Headers::L2) => ("xor", Some("l2")),
-        Spread::Xor(Headers::L23) => ("xor", Some("l23")),
-        Spread::Xor(Headers::L34) => ("xor", Some("l34")),
+        Spread::Xor(headers) => ("xor", Some(headers.name())),
+        Spread::Lacp(headers) => ("lacp", Some(headers.name())),
     }
 }
 
@@ -127,8 +130,11 @@ impl fmt::Display for Bonds {
 
 impl Bond {
     fn detail(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let members = |f: &mut fmt::Formatter<'_>, what: &str, up: bool| {
-            let those = self.members.iter().filter(|member| member.up || !up);
+        let members = |f: &mut fmt::Formatter<'_>, what: &str, active: bool| {
+            let those = self
+                .members
+                .iter()
+                .filter(|member| member.active || !active);
             writeln!(f, "  number of {what}: {}", those.clone().count())?;
             those
                 .clone()

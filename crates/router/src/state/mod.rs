@@ -362,7 +362,7 @@ impl State {
         Snapshot::new(
             self.links.sources.clone(),
             self.bridges.domains(),
-            self.bonds.groups(),
+            (self.bonds.groups(), self.bonds.lacpdus()),
             self.acls.lists(),
         )
     }

@@ -433,6 +433,14 @@ impl Hot<'_> {
         self.word(MAC) == mac as u32 && MAC_END.of(self.word(MAC_END)) == end
     }
 
+    /// Its address.
+    #[inline(always)]
+    pub fn mac(self) -> [u8; 6] {
+        let [a, b, c, d] = self.word(MAC).to_le_bytes();
+        let [e, f, ..] = MAC_END.of(self.word(MAC_END)).to_le_bytes();
+        [a, b, c, d, e, f]
+    }
+
     /// Way in which packets are taken in.
     #[inline(always)]
     pub fn mode(self) -> Mode {

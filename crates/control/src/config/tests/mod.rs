@@ -185,12 +185,6 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
         bridges,
         wanted.map(|(message, line)| (message.to_owned(), line))
     );
-    let lacp = refused(
-        "interfaces: { BondEthernet0: {}, BondEthernet1: {} }\n\
-         bondethernets:\n  BondEthernet0: {}\n  BondEthernet1:\n    mode: xor\n",
-    );
-    let wanted = "mode lacp of bondethernet BondEthernet0: not supported yet";
-    assert_eq!(lacp, [(wanted.to_owned(), 3)]);
     let names = refused("interfaces: { GigabitEthernet3/0/0: {} }");
     assert_eq!(
         names[0].0,

@@ -1,0 +1,130 @@
+//! lacp-exchange: gives the LACPDUs that members get to the control thread, answers markers, and
+//! sends the LACPDUs of ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use graph::{Desc, Each, Emit, edges};
+use wire::eth::{self, Mac};
+use wire::lacp::{self, Header, Malformed, Pdu};
+
+use crate::change::InterfaceId;
+use crate::context::Cx;
+use crate::event::{Event, Lacpdu};
+
+edges! {
+    /// Ways out of lacp-exchange.
+    pub enum Next {
+        /// An LACPDU of ours, or the answer to a marker.
+        Member => Interface,
+        /// Of another slow protocol.
+        Subtype => Drop("slow protocol is neither LACP nor marker"),
+        /// Shorter than a PDU.
+        Short => Drop("LACPDU or marker is shorter than 110 bytes"),
+        /// A TLV has not the length that it must have.
+        Length => Drop("length of a TLV in LACPDU or marker is wrong"),
+        /// Neither marker nor answer.
+        MarkerType => Drop("marker PDU is neither marker nor response"),
+        /// We send no markers.
+        Unasked => Drop("marker response that nobody has asked for"),
+        /// The control thread has not taken in what has come before.
+        Busy => Drop("too many LACPDUs"),
+        /// There is no buffer to send with.
+        NoBuffer => Drop("no buffer for an LACPDU"),
+    }
+}
+
+/// LACPDUs to be sent, once each: the worker that sends one says so.
+pub(crate) type Outbox = Arc<[Arc<Outgoing>]>;
+
+/// An LACPDU to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    member: InterfaceId,
+    frame: [u8; eth::LEN + lacp::LEN],
+    due: AtomicBool,
+}
+
+impl Outgoing {
+    /// By a member, from its address.
+    pub fn new(member: InterfaceId, from: Mac, pdu: &Header) -> Self {
+        Outgoing {
+            member,
+            frame: pdu.frame(from),
+            due: AtomicBool::new(true),
+        }
+    }
+}
+
+/// The node.
+#[derive(Default)]
+pub struct Exchange {
+    seen: u64,
+}
+
+impl Each<Cx> for Exchange {
+    const NAME: &'static str = "lacp-exchange";
+    type Next = Next;
+
+    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, mut d: Desc) {
+        let bytes = out.pool().bytes_of(&d);
+        let pdu = match lacp::parse(bytes.get(eth::LEN..).unwrap_or_default()) {
+            Ok(pdu) => pdu,
+            Err(malformed) => return out.push(malformed.into(), d),
+        };
+        match pdu {
+            Pdu::Lacp(pdu) => {
+                let member = d.rx_if;
+                let lacpdu = Lacpdu {
+                    actor: pdu.actor(),
+                    partner: pdu.partner(),
+                };
+                if cx.events.send(Event::Lacpdu { member, lacpdu }) {
+                    out.bufs().free(d);
+                } else {
+                    out.push(Next::Busy, d);
+                }
+            }
+            Pdu::Marker => {
+                let from = cx.interfaces.load(d.rx_if).mac();
+                lacp::answer_marker(out.pool().bytes_of_mut(&mut d), Mac(from));
+                let member = d.rx_if;
+                d.set_tx_if(member);
+                out.push(Next::Member, d);
+            }
+            Pdu::MarkerResponse => out.push(Next::Unasked, d),
+        }
+    }
+
+    fn polls(&self) -> bool {
+        true
+    }
+    fn poll(&mut self, cx: &Cx, out: &mut Emit<'_, Next>) {
+        if cx.worker != 0 || std::mem::replace(&mut self.seen, cx.changes) == cx.changes {
+            return;
+        }
+        for outgoing in cx.snapshot().lacpdus().iter() {
+            if !outgoing.due.swap(false, Ordering::Relaxed) {
+                continue;
+            }
+            match out.bufs().copy_in(&outgoing.frame) {
+                None => out.count(Next::NoBuffer),
+                Some(mut d) => {
+                    d.set_tx_if(outgoing.member);
+                    out.push(Next::Member, d);
+                }
+            }
+        }
+    }
+}
+
+impl From<Malformed> for Next {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Subtype => Next::Subtype,
+            Malformed::Short => Next::Short,
+            Malformed::Length => Next::Length,
+            Malformed::MarkerType => Next::MarkerType,
+        }
+    }
+}
