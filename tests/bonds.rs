@@ -1,5 +1,7 @@
 //! Bonds: two routers with two links between them, which are one.
 
+use std::time::{Duration, Instant};
+
 use crate::harness::{Directory, Netns, Router, patience, skipped, until};
 
 /// A router's bond, for these addresses' last byte.
@@ -14,7 +16,7 @@ fn interfaces(mode: &str, own: u8) -> String {
     sub-interfaces:
       100: {{ lcp: be0.100, addresses: [ 10.2.0.{own}/24 ] }}
 bondethernets:
-  BondEthernet0: {{ mode: {mode}, interfaces: [ m1, m2 ] }}
+  BondEthernet0: {{ mode: {mode}, interfaces: [ m1, m2 ], mac: '02:00:00:00:01:0{own}' }}
 "
     )
 }
@@ -43,7 +45,12 @@ impl Lab {
 
     fn said(&self) -> String {
         let all = self.routers.each_ref().map(|router| {
-            let shown = [&["errors"][..], &["bond", "detail"], &["interface"]];
+            let shown = [
+                &["errors"][..],
+                &["bond", "detail"],
+                &["lacp"],
+                &["interface"],
+            ];
             shown.map(|words| router.show_text(words)).join("\n") + &router.process.log()
         });
         all.join("\n")
@@ -75,6 +82,11 @@ impl Lab {
             shown["bonds"][0]["active_members"] == members
         };
         assert!(until(patience(), active), "{}", self.said());
+    }
+
+    /// What a router shows of a member of its bond.
+    fn lacp(&self, at: usize, member: &str) -> serde_json::Value {
+        self.routers[at].show(&["lacp", member])["members"][0].clone()
     }
 
     fn apply(&self, at: usize, interfaces: &str) {
@@ -171,4 +183,62 @@ fn a_link_whose_peer_is_gone_is_used_no_longer() {
     lab.answers("10.1.0.2");
     lab.answers("10.2.0.2");
     assert!(lab.sent()[1] > 0, "{}", lab.said());
+}
+
+/// Both ends speak LACP, as a bond does that names no mode.
+#[test]
+fn lacp_decides_which_links_carry() {
+    const NAME: &str = "lacp_decides_which_links_carry";
+    if skipped(NAME, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Lab::start("lacp");
+    lab.has_active(2);
+    for to in ["10.1.0.2", "2001:db8:1::2", "10.2.0.2"] {
+        lab.answers(to);
+    }
+    let member = lab.lacp(0, "m1");
+    assert_eq!(member["mux_state"], "COLLECTING_DISTRIBUTING", "{member}");
+    assert_eq!(member["actor"]["system"], "02:00:00:00:01:01");
+    assert_eq!(member["partner"]["system"], "02:00:00:00:01:02");
+    let said = lab.routers[0].ask(&["show", "lacp", "m9"]);
+    let error = said.expect_err("no such member").to_string();
+    assert!(
+        error.contains("no member m9 of a bond with LACP"),
+        "{error}"
+    );
+
+    // The other end takes a link out of its bond. The link stays up: only LACP tells.
+    let yaml = interfaces("lacp", 2);
+    lab.apply(1, &yaml.replacen("[ m1, m2 ]", "[ m2 ]", 1));
+    let begin = Instant::now();
+    lab.has_active(1);
+    // Three LACPDUs that are missed, and a second of a busy machine.
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(4), "{took:?}\n{}", lab.said());
+    lab.answers("10.1.0.2");
+    lab.answers("10.2.0.2");
+    lab.apply(1, &yaml);
+    lab.has_active(2);
+    lab.answers("10.1.0.2");
+
+    // The other end does not speak LACP any more: there is no bond, and the host knows.
+    lab.apply(1, &interfaces("xor", 2));
+    lab.has_active(0);
+    let carrier = || lab.routers[0].show(&["interface"])["interfaces"].clone();
+    let down = || {
+        let all = carrier();
+        let all = all.as_array().expect("interfaces");
+        all.iter()
+            .any(|i| i["name"] == "BondEthernet0" && i["up"] == false)
+    };
+    assert!(until(patience(), down), "{}\n{}", carrier(), lab.said());
+    // This end does without, too.
+    lab.apply(0, &interfaces("xor", 1));
+    lab.has_active(2);
+    lab.answers("10.1.0.2");
+    lab.apply(1, &interfaces("lacp", 2));
+    lab.apply(0, &interfaces("lacp", 1));
+    lab.has_active(2);
+    lab.answers("10.1.0.2");
 }

@@ -10,14 +10,14 @@ use wire::craft::Packet;
 use crate::harness::*;
 
 /// The bond, a sub-interface of it, its host interface, and its members.
-const BOND: u16 = 20;
+pub const BOND: u16 = 20;
 const SUB: u16 = 21;
 const HOST: u16 = 22;
-const MEMBERS: [u16; 3] = [31, 32, 33];
+pub const MEMBERS: [u16; 3] = [31, 32, 33];
 
 const XOR: Spread = Spread::Xor(Headers::L34);
 
-fn bond(spread: Spread) -> Change {
+pub fn bond(spread: Spread) -> Change {
     Change::InterfaceSet(Interface {
         kind: Kind::Bond {
             spread,
@@ -27,7 +27,7 @@ fn bond(spread: Spread) -> Change {
     })
 }
 
-fn member(id: u16, up: bool) -> Change {
+pub fn member(id: u16, up: bool) -> Change {
     Change::InterfaceSet(Interface {
         l2: Some(L2::Bond(BOND)),
         up,
@@ -51,7 +51,7 @@ fn reaches(id: u16, far: &str) -> Vec<Change> {
 
 /// Interfaces 1 to 3, a bond of three members, and VLAN 100 on it. 50.0.0.0/8 is behind the bond,
 /// 51.0.0.0/8 behind the VLAN.
-fn lab(workers: usize, spread: Spread) -> Lab {
+pub fn lab(workers: usize, spread: Spread) -> Lab {
     let mut lab = Lab::sized(workers, 64).wired();
     for (at, id) in MEMBERS.into_iter().chain([HOST]).enumerate() {
         lab.plug(id, at % workers);
@@ -82,7 +82,7 @@ fn lab(workers: usize, spread: Spread) -> Lab {
 }
 
 /// Packets of so many flows to a network.
-fn flows(network: u8, count: u16) -> Vec<Vec<u8>> {
+pub fn flows(network: u8, count: u16) -> Vec<Vec<u8>> {
     let to = u32::from_be_bytes([network, 0, 0, 1]);
     let packet = |port| Packet::udp((addr(1, 2), port), (to, 12));
     let packets = (0..count).map(packet);
@@ -96,12 +96,12 @@ fn sent(lab: &Lab) -> [Vec<Vec<u8>>; 3] {
     MEMBERS.map(|id| lab.sent(id))
 }
 
-fn counts(lab: &Lab) -> [usize; 3] {
+pub fn counts(lab: &Lab) -> [usize; 3] {
     sent(lab).map(|frames| frames.len())
 }
 
 /// To the bond's address, from a host behind it.
-fn to_us(tags: Option<u16>) -> Vec<u8> {
+pub fn to_us(tags: Option<u16>) -> Vec<u8> {
     let packet = Packet::udp((addr(BOND as u8, 2), 5), (FAR, 7));
     let packet = packet.macs(host_mac(BOND, 2), own_mac(BOND));
     let mut frame = packet.frame();

@@ -21,6 +21,7 @@ mod input;
 mod interface_output;
 mod ip6;
 mod ip6_nodes;
+mod lacp;
 mod live;
 mod numbers;
 mod oracle;

@@ -175,7 +175,7 @@ impl fmt::Display for Members {
             return writeln!(f, "no members of bonds with LACP");
         }
         let line = |f: &mut fmt::Formatter<'_>, cells: [&str; 5]| {
-            let cells = cells.into_iter().zip([25, 12, 16, 32, 0]);
+            let cells = cells.into_iter().zip([25, 13, 17, 33, 0]);
             let line: String = cells.map(|(cell, width)| column(cell, width)).collect();
             writeln!(f, "{}", line.trim_end())
         };
