@@ -1,14 +1,10 @@
 //! lacp-exchange: gives the LACPDUs that members get to the control thread, answers markers, and
 //! sends the LACPDUs of ours.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use graph::{Desc, Each, Emit, edges};
 use wire::eth::{self, Mac};
-use wire::lacp::{self, Header, Malformed, Pdu};
+use wire::lacp::{self, Malformed, Pdu};
 
-use crate::change::InterfaceId;
 use crate::context::Cx;
 use crate::event::{Event, Lacpdu};
 
@@ -31,28 +27,6 @@ edges! {
         Busy => Drop("too many LACPDUs"),
         /// There is no buffer to send with.
         NoBuffer => Drop("no buffer for an LACPDU"),
-    }
-}
-
-/// LACPDUs to be sent, once each: the worker that sends one says so.
-pub(crate) type Outbox = Arc<[Arc<Outgoing>]>;
-
-/// An LACPDU to be sent.
-#[derive(Debug)]
-pub(crate) struct Outgoing {
-    member: InterfaceId,
-    frame: [u8; eth::LEN + lacp::LEN],
-    due: AtomicBool,
-}
-
-impl Outgoing {
-    /// By a member, from its address.
-    pub fn new(member: InterfaceId, from: Mac, pdu: &Header) -> Self {
-        Outgoing {
-            member,
-            frame: pdu.frame(from),
-            due: AtomicBool::new(true),
-        }
     }
 }
 
@@ -103,14 +77,12 @@ impl Each<Cx> for Exchange {
         if cx.worker != 0 || std::mem::replace(&mut self.seen, cx.changes) == cx.changes {
             return;
         }
-        for outgoing in cx.snapshot().lacpdus().iter() {
-            if !outgoing.due.swap(false, Ordering::Relaxed) {
-                continue;
-            }
-            match out.bufs().copy_in(&outgoing.frame) {
+        let due = cx.snapshot().lacpdus().iter().filter_map(|o| o.take());
+        for (member, frame) in due {
+            match out.bufs().copy_in(frame) {
                 None => out.count(Next::NoBuffer),
                 Some(mut d) => {
-                    d.set_tx_if(outgoing.member);
+                    d.set_tx_if(member);
                     out.push(Next::Member, d);
                 }
             }

@@ -4,6 +4,7 @@
 //! sent in the snapshot ([`Exchange`]).
 
 mod exchange;
+mod outgoing;
 mod port;
 pub mod show;
 
@@ -13,7 +14,7 @@ use wire::eth::Mac;
 use wire::lacp::Header;
 
 pub use exchange::Exchange;
-pub(crate) use exchange::{Outbox, Outgoing};
+pub(crate) use outgoing::{Outbox, Outgoing};
 pub(crate) use port::Millis;
 use port::{Lag, Port};
 

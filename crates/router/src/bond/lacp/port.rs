@@ -193,9 +193,9 @@ impl Port {
     /// The receive machine's part that goes by time.
     pub fn receive(&mut self, now: Millis) {
         match self.rx {
-            Rx::PortDisabled if !self.enabled => return,
-            Rx::Current | Rx::Expired if now < self.current_while => return,
-            Rx::Defaulted => return,
+            Rx::PortDisabled if !self.enabled => {}
+            Rx::Current | Rx::Expired if now < self.current_while => {}
+            Rx::Defaulted => {}
             Rx::Expired => {
                 self.selected = false;
                 self.record_default();
