@@ -192,3 +192,38 @@ fn killed_lab_is_cleared_away() {
     command::run(&[PARSHALL, "cleanup"]).expect("cleanup");
     assert!(!ours(), "cleanup left a namespace");
 }
+
+/// Each trial at a share of the highest rate has its latency, or says why not: a busy machine may keep
+/// the generator from sending.
+#[test]
+fn lab_measures_latency_under_load() {
+    if skipped("lab_measures_latency_under_load", &["ip", "ethtool"]) {
+        return;
+    }
+    let directory = Directory::new();
+    let json = directory.path().join("result.json");
+    let words = ["--latency", "--dut", "parshall", "--json"];
+    let mut lab = start_lab(&[&words[..], &[&json.display().to_string()]].concat());
+    let result = result_of(&mut lab, &json);
+    let runs = result["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2, "{result}");
+    for run in runs.iter().filter(|run| run["valid"] == true) {
+        let trials = run["latency"].as_array().expect("latency");
+        let shares: Vec<_> = trials.iter().map(|trial| trial["share"].as_f64()).collect();
+        assert_eq!(shares, [Some(0.1), Some(0.5), Some(0.9)], "{run}");
+        for trial in trials {
+            let number = |key: &str| trial[key].as_f64();
+            if trial["valid"] == false {
+                assert!(trial["why"].as_str().is_some_and(|why| !why.is_empty()));
+                println!("not valid: {trial}");
+                continue;
+            }
+            assert!(number("measured") >= Some(1.0), "{trial}");
+            let times = ["p50_ns", "p99_ns", "p99_9_ns"].map(number);
+            assert!(times[0] > Some(0.0) && times.is_sorted(), "{trial}");
+        }
+    }
+    let log = lab.log();
+    let measured = runs.iter().any(|run| run["valid"] == true);
+    assert!(!measured || log.contains("latency under load, us"), "{log}");
+}

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -33,13 +34,16 @@ pub struct Lab {
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// All sizes, also one flow, both ways, IPv6 with 250,000 routes, five rounds, both placements
-    /// on processors; up to 25 minutes a round
+    /// on processors; up to 35 minutes a round
     #[arg(long)]
     full: bool,
     /// Repetitions of everything, with devices interleaved; the table shows medians [default: 1,
     /// with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
+    /// Measure latency under load, too: at 10, 50 and 90 % of each highest rate [with --full: always]
+    #[arg(long)]
+    latency: bool,
     /// Shell command that prints the watts that the machine takes at the moment [default: the
     /// processors' own counters, if they have some]
     #[arg(long, value_name = "COMMAND")]
@@ -51,6 +55,9 @@ pub struct Lab {
     #[arg(short = 'o', long = "output", value_name = "report.html")]
     output: Option<PathBuf>,
 }
+
+/// Length of a trial of the latency under load.
+const LATENCY_TRIAL: Duration = Duration::from_secs(2);
 
 impl Lab {
     /// Runs the comparison and prints its table.
@@ -71,6 +78,7 @@ impl Lab {
             rounds: self.rounds.unwrap_or(depth.rounds()),
             exe: invocation::parshall()?,
             meter: Meter::find(self.power_meter.clone())?,
+            latency: (self.latency || self.full).then_some(LATENCY_TRIAL),
         };
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;

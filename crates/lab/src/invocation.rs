@@ -12,6 +12,7 @@
 //! | `--search max-rate` | a trial flat out, then a search for the highest rate with no more loss than allowed |
 //! | `--search flat-out` | only the trial flat out |
 //! | `--loss 0.001` | loss allowed, as a share of the packets sent |
+//! | `--rate 1280pps`, `--latency-rate 10pps`, `--duration 2s` | instead of a search one rate in each direction, and of it packets that measure latency |
 //! | `--trial 1s`, `--budget 20s` | length of a trial; time for all of them |
 //! | `--cpu N` or `--cpu N,M` | processor of the sending thread, and of the receiving thread if it has its own |
 //! | `--json -` | the result on standard output |
@@ -53,6 +54,27 @@ pub enum Search {
     MaxRate(Duration),
     /// One trial as fast as the generator can.
     FlatOut,
+    /// No search: one rate in each direction, and of it packets that measure latency, both in packets
+    /// a second.
+    Hold {
+        /// The rate.
+        rate: u64,
+        /// The part of it that measures latency.
+        latency: u64,
+        /// Time of sending.
+        length: Duration,
+    },
+}
+
+impl Search {
+    /// Rate that is offered to all of `ways` directions together, packets a second; 0 where a search
+    /// or the generator says which.
+    pub fn offered_pps(self, ways: usize) -> f64 {
+        match self {
+            Self::Hold { rate, .. } => rate as f64 * ways as f64,
+            Self::MaxRate(_) | Self::FlatOut => 0.0,
+        }
+    }
 }
 
 /// Packets that are sent.
@@ -132,8 +154,19 @@ impl Loadtest<'_> {
                 flag("budget", &format!("{}ms", budget.as_millis()));
             }
             Search::FlatOut => flag("search", "flat-out"),
+            Search::Hold {
+                rate,
+                latency,
+                length,
+            } => {
+                flag("rate", &format!("{rate}pps"));
+                flag("latency-rate", &format!("{latency}pps"));
+                flag("duration", &format!("{}ms", length.as_millis()));
+            }
         }
-        flag("trial", "1s");
+        if !matches!(self.search, Search::Hold { .. }) {
+            flag("trial", "1s");
+        }
         let cpus: Vec<String> = self.cpus.iter().map(usize::to_string).collect();
         flag("cpu", &cpus.join(","));
         flag("progress", "json");

@@ -163,6 +163,12 @@ pub trait Receiver: Send {
         Vec::new()
     }
 
+    /// How long the packets of each stream took that measures latency, where nobody follows their
+    /// numbers and [`Receiver::flows`] has nothing.
+    fn latencies(&self) -> Vec<Option<Times>> {
+        Vec::new()
+    }
+
     /// Counts streams anew, from 0 on: what came before was a warm-up. Only while nothing of it is
     /// on its way.
     fn start_over(&mut self) {}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use graph::counters::Counter;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Bits of a time that a bucket keeps: an error below 1 %.
 const PRECISION: u32 = 7;
@@ -23,7 +23,7 @@ pub struct Histogram {
 
 /// Many times at one moment, in nanoseconds. Percentiles are at most 1 % too high, those of gaps
 /// between live frames 13 %.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// Number of times measured.
     pub measured: u64,

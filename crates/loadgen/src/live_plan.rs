@@ -69,24 +69,23 @@ pub struct LiveField {
 /// 64 at a time, which takes as long.
 const NO_WAIT: f64 = 10.0;
 
-/// The plan for the streams of one port, addressed, each with its rate. The generator's order of
-/// streams has to repeat after at most `longest_round` packets.
+/// The plan for the streams of one port, addressed, each with its rate. They are to be sent at
+/// `rates`, as far as known. The generator's order of streams has to repeat after at most
+/// `longest_round` packets.
 ///
 /// # Errors
 /// A few words that say what the kernel's generator cannot do.
-pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, String> {
-    let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
+pub fn plan(
+    streams: &[(Stream, Pps)],
+    rates: &[Pps],
+    longest_round: u32,
+) -> Result<LivePlan, String> {
+    let (rates, rate) = at_one_rate(streams, rates)?;
     let weights = weights(&rates, longest_round)?;
     let packets = packets(streams, &weights)?;
     if streams.iter().any(|(stream, _)| stream.isg > NO_WAIT) {
         return Err("a stream that begins later".to_owned());
     }
-    let own = streams.iter().filter(|(stream, _)| stream.is_fixed());
-    let rate = match own.count() {
-        0 => None,
-        own if own == streams.len() => Some(Pps(rates.iter().sum())),
-        _ => return Err("streams that measure latency at their own rate beside others".to_owned()),
-    };
     let counters = counters_of(streams.iter().map(|(stream, _)| stream));
     let streams = streams.iter().zip(weights).zip(counters);
     let streams =
@@ -96,6 +95,34 @@ pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, S
         packets,
         rate,
     })
+}
+
+/// The rate of each stream, and that of all together if no rate of the port changes it. Streams that
+/// keep their own rate may stand beside others if all is to be sent at one of `rates`: the weights
+/// are those at that rate.
+fn at_one_rate(
+    streams: &[(Stream, Pps)],
+    rates: &[Pps],
+) -> Result<(Vec<f64>, Option<Pps>), String> {
+    let own: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
+    let sum = |is_fixed| -> f64 {
+        let these = streams.iter().filter(|(s, _)| s.is_fixed() == is_fixed);
+        these.map(|(_, rate)| rate.0).sum()
+    };
+    let (fixed, others) = (sum(true), sum(false));
+    match rates {
+        _ if fixed == 0.0 => Ok((own, None)),
+        _ if others == 0.0 => Ok((own, Some(Pps(fixed)))),
+        [rate] if rate.is_limited() && rate.0 > fixed => {
+            let scale = (rate.0 - fixed) / others;
+            let scaled = streams.iter().map(|(stream, own)| match stream.is_fixed() {
+                true => own.0,
+                false => own.0 * scale,
+            });
+            Ok((scaled.collect(), Some(*rate)))
+        }
+        _ => Err("streams that measure latency at their own rate beside others".to_owned()),
+    }
 }
 
 /// Packets of all streams together; None if they go on for ever. Bursts have to end together, as

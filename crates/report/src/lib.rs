@@ -11,6 +11,7 @@
 pub mod compare;
 pub mod conditions;
 pub mod html;
+mod latency;
 pub mod loadtest;
 pub mod matrix;
 pub mod model;

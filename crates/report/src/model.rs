@@ -168,12 +168,40 @@ pub struct Run {
     /// Way in which packets were made.
     #[serde(default)]
     pub sender: Word<Sender>,
+    /// Latency under load, at rising shares of the highest rate; empty where it was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<Latency>,
     /// Every trial and ramp step, in the order in which they ran.
     #[serde(default)]
     pub ramp: Vec<Point>,
     /// Conditions of the measurement; not written where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Conditions>,
+}
+
+/// Latency at a share of a device's highest rate. Of two directions the slower one counts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The share, from 0.0 to 1.0.
+    pub share: f64,
+    /// Rate offered, all directions, packets a second.
+    pub offered_pps: f64,
+    /// False if the generator fell short, or no latency was measured; `why` says which.
+    pub valid: bool,
+    /// Reason why `valid` is false; else empty.
+    pub why: String,
+    /// Share of the packets sent that was lost, from 0.0 to 1.0.
+    pub loss: f64,
+    /// The machine did not keep still, however often it was tried.
+    pub disturbed: bool,
+    /// Packets whose latency was measured.
+    pub measured: u64,
+    /// Half of them took no longer, in nanoseconds; null if none was measured.
+    pub p50_ns: Option<u64>,
+    /// 99 % took no longer.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % took no longer.
+    pub p99_9_ns: Option<u64>,
 }
 
 impl Run {

@@ -1,5 +1,6 @@
 //! The comparison as a table for a terminal: rows are loads, columns devices with their ports.
 
+use crate::latency;
 use crate::model::{LabResult, Run};
 use crate::published::{PUBLISHED, Published};
 use crate::setup::{Dut, Io, Load, Placement, Spread, Word};
@@ -58,6 +59,7 @@ pub fn comparison(result: &LabResult) -> String {
         legend(result, &rows, &columns),
         energy(result),
         failures(result),
+        latency::text(result),
     ];
     text + &about.concat()
 }

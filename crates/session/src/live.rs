@@ -3,6 +3,8 @@
 //! A profile that the program cannot send is [`LiveError::DoesNotFit`], and has to be sent another
 //! way.
 
+use std::sync::OnceLock;
+
 use loadgen::clock::{Clock, Monotonic};
 use loadgen::device::{Count, Failure, Pacing, Receiver, Transmitter, since};
 use loadgen::histogram::Times;
@@ -41,7 +43,7 @@ impl Generator {
     ) -> Result<Vec<Generator>, LiveError> {
         let plans = ways
             .iter()
-            .map(|(ifindex, streams)| plan(*ifindex, streams));
+            .map(|(ifindex, streams)| plan(*ifindex, streams, rates));
         let (plans, own_rates): (Vec<_>, Vec<_>) =
             plans.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let own = own_rates.iter().copied().flatten();
@@ -70,17 +72,36 @@ impl Generator {
 }
 
 /// The plan for an interface, and the rate that no other one changes.
-fn plan(ifindex: u32, streams: &[(Stream, Pps)]) -> Result<(LivePlan, Option<Pps>), LiveError> {
-    let plan =
-        live_plan::plan(streams, MAX_ROUND as u32).map_err(|why| LiveError::DoesNotFit { why })?;
+fn plan(
+    ifindex: u32,
+    streams: &[(Stream, Pps)],
+    rates: &[Pps],
+) -> Result<(LivePlan, Option<Pps>), LiveError> {
+    let plan = live_plan::plan(streams, rates, MAX_ROUND as u32)
+        .map_err(|why| LiveError::DoesNotFit { why })?;
     let live = LivePlan {
         ifindex,
         streams: plan.streams.into_iter().map(live_stream).collect(),
         packets: plan.packets,
-        now: Monotonic::new().now().0,
+        epoch: epoch(),
         burst: BACKLOG,
     };
     Ok((live, plan.rate))
+}
+
+/// What the kernel's clock was when that of marks was 0.
+fn epoch() -> u64 {
+    // One for all, since what separates two would be in every latency. The clocks are read one after
+    // the other: the least of several differences has the least between them.
+    static EPOCH: OnceLock<u64> = OnceLock::new();
+    *EPOCH.get_or_init(|| {
+        let clock = Monotonic::new();
+        let read = || {
+            let shown = clock.now().0;
+            xdp::monotonic().saturating_sub(shown)
+        };
+        (0..16).map(|_| read()).min().unwrap_or_default()
+    })
 }
 
 fn live_stream(stream: live_plan::LiveStream) -> LiveStream {
@@ -141,14 +162,8 @@ impl Transmitter for Generator {
     }
 
     fn pacing(&self) -> Pacing {
-        let xdp::Gaps {
-            buckets,
-            sum,
-            min,
-            max,
-        } = self.live.gaps();
         Pacing {
-            gaps: Times::of(&buckets, xdp::GAP_BITS, sum as f64, min, max),
+            gaps: times(self.live.gaps()),
             delay: None,
         }
     }
@@ -190,6 +205,16 @@ fn whole(rate: Pps) -> Rate {
     }
 }
 
+fn times(noted: xdp::Times) -> Times {
+    let xdp::Times {
+        buckets,
+        sum,
+        min,
+        max,
+    } = noted;
+    Times::of(&buckets, xdp::TIME_BITS, sum as f64, min, max)
+}
+
 fn with_fcs(count: StreamCount) -> Count {
     Count {
         packets: count.packets,
@@ -205,15 +230,16 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Attaches the program to an interface. Packets of none of the `streams` are left to the
-    /// kernel.
+    /// Attaches the program to an interface. Each of the `streams` says if its packets measure
+    /// latency. Packets of none of them are left to the kernel.
     ///
     /// # Errors
     /// If another program is attached, if there are too many streams, or what the kernel refuses.
-    pub fn open(ifindex: u32, streams: &[receive::Match]) -> Result<Counter, xdp::Error> {
+    pub fn open(ifindex: u32, streams: &[(receive::Match, bool)]) -> Result<Counter, xdp::Error> {
         let matches: Vec<xdp::Match> = streams
             .iter()
-            .map(|m| xdp::Match {
+            .map(|(m, latency)| xdp::Match {
+                latency: *latency,
                 version: match m.version {
                     receive::Version::Ip4 => 4,
                     receive::Version::Ip6 => 6,
@@ -226,7 +252,7 @@ impl Counter {
                 dport: m.ports.map_or(0, |ports| ports as u16),
             })
             .collect();
-        let sink = Sink::attach(ifindex, &matches)?;
+        let sink = Sink::attach(ifindex, &matches, epoch())?;
         Ok(Counter {
             sink,
             before: Vec::new(),
@@ -247,8 +273,14 @@ impl Receiver for Counter {
         since(self.all_counts(), &self.before)
     }
 
+    fn latencies(&self) -> Vec<Option<Times>> {
+        let noted = self.sink.latencies().into_iter();
+        noted.map(|noted| noted.map(times)).collect()
+    }
+
     fn start_over(&mut self) {
         self.before = self.all_counts();
+        self.sink.forget_latencies();
     }
 
     fn other(&self) -> Count {

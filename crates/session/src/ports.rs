@@ -169,8 +169,8 @@ fn receiver(
         Spec::Sink(name) => {
             let matches = streams
                 .iter()
-                .map(|(stream, _)| known(rx, stream))
-                .collect::<Result<Vec<_>, _>>()?;
+                .map(|(stream, _)| Ok((known(rx, stream)?, stream.is_fixed())))
+                .collect::<Result<Vec<_>, Error>>()?;
             let interface = Interface::open(name)?;
             match live::Counter::open(interface.index, &matches) {
                 Ok(counter) => Ok(Side::Kernel(counter)),

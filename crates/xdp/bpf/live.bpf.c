@@ -8,6 +8,7 @@
  *
  * One thread runs this program, on one CPU: plain stores are enough. */
 #include "common.bpf.h"
+#include "times.bpf.h"
 
 #define WAYS 2
 #define STREAMS 16
@@ -17,9 +18,6 @@
 #define WIDE 124
 #define HEAD 128
 #define MARK 16
-/* Times are kept to so many bits behind the leading one, in so many buckets. */
-#define GAP_BITS 3
-#define GAP_BUCKETS 512
 #define NSEC_PER_SEC 1000000000ull
 /* Rates that are none: no schedule; a stop, with its number in the bits below. */
 #define UNPACED (1ull << 62)
@@ -52,15 +50,6 @@ struct stream {
 	__u8 head[HEAD];
 };
 
-/* How far apart the schedule let packets go, in nanoseconds: those of one look at the clock, 0. The
- * smallest is plus 1; 0: none. */
-struct gaps {
-	__u64 sum;
-	__u64 min;
-	__u64 max;
-	__u64 bucket[GAP_BUCKETS];
-};
-
 /* What goes out of one interface. */
 struct way {
 	/* Written by userspace at any time. */
@@ -87,7 +76,8 @@ struct way {
 	struct stream stream[STREAMS];
 	/* When it last let packets go; 0: not since the start. */
 	__u64 let_go;
-	struct gaps gaps;
+	/* How far apart the schedule let packets go: those of one look at the clock, 0. */
+	struct times gaps;
 };
 
 struct live {
@@ -105,42 +95,14 @@ struct live {
 
 struct live live;
 
-/* Below 2^(GAP_BITS + 1) ns a bucket each, above 2^GAP_BITS for each power of two. */
-static __always_inline __u32 bucket_of(__u64 ns)
-{
-	__u64 top = ns >> (GAP_BITS + 1);
-	__u32 spare = 0;
-	int step;
-
-	/* The bits that `top` takes, by halves. */
-#pragma unroll
-	for (step = 32; step; step >>= 1) {
-		if (top >> step) {
-			spare += step;
-			top >>= step;
-		}
-	}
-	spare += top;
-	return (spare << GAP_BITS) + (ns >> spare);
-}
-
 /* Packets go now, one or more. */
 static __always_inline void note_gaps(struct way *w, __u64 now, __u64 packets)
 {
-	struct gaps *g = &w->gaps;
-	__u64 gap = now - w->let_go;
-
-	if (w->let_go) {
-		g->sum += gap;
-		if (!g->min || gap < g->min - 1)
-			g->min = gap + 1;
-		if (gap > g->max)
-			g->max = gap;
-		g->bucket[bucket_of(gap) & (GAP_BUCKETS - 1)]++;
-	}
+	if (w->let_go)
+		note_time(&w->gaps, now - w->let_go);
 	if (packets > 1) {
-		g->min = 1;
-		g->bucket[0] += packets - 1;
+		w->gaps.min = 1;
+		w->gaps.bucket[0] += packets - 1;
 	}
 	w->let_go = now;
 }

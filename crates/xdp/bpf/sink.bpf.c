@@ -1,10 +1,17 @@
 /* The receiving end of a load test: counts and drops what belongs to a stream, leaves the rest to
- * the kernel. */
+ * the kernel. Of streams that measure latency it notes how long their packets took. */
 #include <linux/in.h>
 
 #include "common.bpf.h"
+#include "times.bpf.h"
 
 #define MATCHES 32
+/* The trailer of packets that measure latency, its first byte, and where its time of sending is. */
+#define TRAILER 16
+#define TRAILER_MAGIC 0xab
+#define TRAILER_TIME 8
+/* Longest packet whose end is looked for, in bytes. */
+#define LONGEST 0x3fff
 
 /* In host byte order; an IPv4 address is the last 32 bits. */
 struct address {
@@ -24,8 +31,14 @@ struct match {
 
 struct table {
 	__u32 count;
-	__u32 reserved;
+	/* Bits of the matches whose packets measure latency. */
+	__u32 measured;
+	/* The kernel's clock when that of the trailers was 0. */
+	__u64 epoch;
 	struct match match[MATCHES];
+	/* How long packets of each match took. Those that come by several CPUs at once may be
+	 * missed. */
+	struct times times[MATCHES];
 };
 
 struct packet {
@@ -141,6 +154,23 @@ static __always_inline __u32 stream_of(struct xdp_md *ctx)
 	return MATCHES;
 }
 
+/* Notes how long the packet took, if it says when it was sent. */
+static __always_inline void measure(struct xdp_md *ctx, __u32 stream)
+{
+	__u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *trailer;
+	__u64 len = ctx->data_end - ctx->data, now, sent;
+
+	if (len < TRAILER || len > LONGEST)
+		return;
+	trailer = data + ((len - TRAILER) & LONGEST);
+	if (trailer + TRAILER > end || *trailer != TRAILER_MAGIC)
+		return;
+	now = bpf_ktime_get_ns() - table.epoch;
+	sent = LOAD64(trailer + TRAILER_TIME);
+	/* Both clocks were read at the start, one after the other. */
+	note_time(&table.times[stream & (MATCHES - 1)], now > sent ? now - sent : 0);
+}
+
 SEC("xdp.frags")
 int parshall_sink(struct xdp_md *ctx)
 {
@@ -151,7 +181,11 @@ int parshall_sink(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	c->packets++;
 	c->bytes += bpf_xdp_get_buff_len(ctx);
-	return stream == MATCHES ? XDP_PASS : XDP_DROP;
+	if (stream == MATCHES)
+		return XDP_PASS;
+	if (table.measured >> stream & 1)
+		measure(ctx, stream);
+	return XDP_DROP;
 }
 
 char _license[] SEC("license") = "Apache-2.0";

@@ -7,7 +7,7 @@
 //! - [`Receiver`]: on a port that only receives, gives everything to AF_XDP sockets;
 //! - [`Live`]: a traffic generator that runs inside the kernel over live frames
 //!   (`BPF_PROG_TEST_RUN`);
-//! - [`Sink`]: the receiving end of a load test, which counts by stream and drops.
+//! - [`Sink`]: the receiving end of a load test, which counts by stream, measures latency, and drops.
 //!
 //! Programs are attached by BPF links, so the end of the process, however it comes, detaches them.
 //! Beside them is what asks the kernel about programs and devices: [`attached`], [`links`],
@@ -36,6 +36,7 @@ mod receiver;
 mod router;
 mod sink;
 mod sys;
+mod times;
 
 pub use attach::Attachment;
 pub use device::{Device, device_counters};
@@ -46,13 +47,15 @@ pub use link::DeviceCounters;
 #[doc(hidden)]
 pub use link::{Link, features as features_in};
 pub use live::{
-    GAP_BITS, Gaps, Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_ROUND,
-    MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var,
+    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_ROUND, MAX_STREAMS, MAX_VARS,
+    MAX_WAYS, Op, Rate, Var,
 };
 pub use mode::Mode;
 pub use receiver::Receiver;
 pub use router::{Counters, DROPS, Router, RouterPort};
 pub use sink::{MAX_MATCHES, Match, Sink};
+pub use sys::monotonic;
+pub use times::{TIME_BITS, Times};
 
 /// Packets and bytes of one stream. Bytes are those of the frames without the check sequence (FCS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,9 +33,8 @@ pub use plan::{
 use crate::error::Error;
 use crate::map::Mapping;
 use crate::object::{Loaded, elf};
+use crate::times::Times;
 use crate::{StreamCount, inventory};
-
-pub use state::{GAP_BITS, Gaps};
 
 use registration::Registration;
 use state::{Mark, State, WayState};
@@ -269,7 +268,7 @@ impl Live {
     /// Gaps between packets as the schedule let them go, of all runs: those of one look at the
     /// clock are 0 apart. The kernel hands them on to the interface in batches of up to 16. Without
     /// a schedule nobody looks at the clock, and nothing is noted.
-    pub fn gaps(&self) -> Gaps {
+    pub fn gaps(&self) -> Times {
         self.state().gaps()
     }
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 use crate::StreamCount;
 use crate::attach::Attachment;
 use crate::error::Error;
-use crate::map::Shared;
+use crate::map::{Mapping, Shared};
 use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 use crate::sys;
+use crate::times::{Times, TimesState};
 
 /// Most streams that a sink tells apart; `MATCHES` of sink.bpf.c.
 pub const MAX_MATCHES: usize = 32;
@@ -32,6 +33,8 @@ pub struct Match {
     pub sport: u16,
     /// Destination port; 0: any.
     pub dport: u16,
+    /// Packets end with a trailer that says when they were sent.
+    pub latency: bool,
 }
 
 /// `struct match` in sink.bpf.c; an address is its high and its low half.
@@ -50,8 +53,10 @@ struct Row {
 #[repr(C)]
 struct Table {
     count: AtomicU32,
-    _reserved: AtomicU32,
+    measured: AtomicU32,
+    epoch: AtomicU64,
     rows: [Row; MAX_MATCHES],
+    times: [TimesState; MAX_MATCHES],
 }
 
 // SAFETY: repr(C), atomics and arrays of them.
@@ -62,18 +67,21 @@ unsafe impl Shared for Table {}
 #[derive(Debug)]
 pub struct Sink {
     program: Loaded,
-    streams: usize,
+    table: Mapping,
+    /// Whether packets measure latency, by stream.
+    latency: Vec<bool>,
     attachment: Attachment,
 }
 
 impl Sink {
     /// Puts a sink on an interface, native if possible. A packet belongs to the first of `matches`
     /// that fits; what fits none goes to the kernel. So the stream with most packets should come
-    /// first.
+    /// first. `epoch` is what [`monotonic`](crate::monotonic) was when the clock was 0 by which
+    /// packets say when they were sent.
     ///
     /// # Errors
     /// As [`Router::attach`](crate::Router::attach), or more than [`MAX_MATCHES`].
-    pub fn attach(ifindex: u32, matches: &[Match]) -> Result<Self, Error> {
+    pub fn attach(ifindex: u32, matches: &[Match], epoch: u64) -> Result<Self, Error> {
         if matches.len() > MAX_MATCHES {
             let why = format!(
                 "a sink tells {MAX_MATCHES} streams apart, not {}",
@@ -82,11 +90,13 @@ impl Sink {
             return Err(Error::Parameter(why));
         }
         let program = Loaded::new(elf!("sink"), "parshall_sink", &[])?;
-        fill(program.map(".bss").mapping()?.view(), matches);
+        let table = program.map(".bss").mapping()?;
+        fill(table.view(), matches, epoch);
         let attachment = Attachment::new(program.as_fd(), ifindex, &[Mode::Native, Mode::Generic])?;
         Ok(Self {
             program,
-            streams: matches.len(),
+            table,
+            latency: matches.iter().map(|m| m.latency).collect(),
             attachment,
         })
     }
@@ -102,7 +112,25 @@ impl Sink {
     /// # Errors
     /// Error of the kernel.
     pub fn counts(&self) -> Result<Vec<StreamCount>, Error> {
-        (0..self.streams).map(|stream| self.count(stream)).collect()
+        (0..self.latency.len())
+            .map(|stream| self.count(stream))
+            .collect()
+    }
+
+    /// How long packets took, by stream; None of those that do not measure it. Where packets of one
+    /// stream come by several CPUs at once, some may be missed.
+    pub fn latencies(&self) -> Vec<Option<Times>> {
+        let times = self.table.view::<Table>().times.iter();
+        let latency = self.latency.iter().zip(times);
+        latency
+            .map(|(measured, times)| measured.then(|| times.read()))
+            .collect()
+    }
+
+    /// Forgets how long packets took until now. Only while none is on its way.
+    pub fn forget_latencies(&self) {
+        let times = &self.table.view::<Table>().times;
+        times.iter().for_each(TimesState::clear);
     }
 
     /// Packets that belong to no stream.
@@ -121,7 +149,7 @@ impl Sink {
 }
 
 // Every store is Relaxed: the program runs only once it is attached, by a later system call.
-fn fill(table: &Table, matches: &[Match]) {
+fn fill(table: &Table, matches: &[Match], epoch: u64) {
     for (row, m) in table.rows.iter().zip(matches) {
         for (bounds, (min, max)) in [(&row.src, m.src), (&row.dst, m.dst)] {
             for ([high, low], address) in bounds.iter().zip([min, max]) {
@@ -135,6 +163,10 @@ fn fill(table: &Table, matches: &[Match]) {
         row.protocol.store(m.protocol, Relaxed);
         row.version.store(m.version, Relaxed);
     }
+    let measured = matches.iter().enumerate().filter(|(_, m)| m.latency);
+    let measured = measured.fold(0, |bits, (row, _)| bits | 1 << row);
+    table.measured.store(measured, Relaxed);
+    table.epoch.store(epoch, Relaxed);
     table.count.store(sys::count(matches.len()), Relaxed);
 }
 
@@ -147,7 +179,8 @@ mod tests {
     fn the_table_is_laid_out_as_in_the_program() {
         let all = [
             facts!("match" as Row: src = src_min, dst = dst_min, length, sport, dport, protocol, version),
-            facts!("table" as Table: count, _reserved, rows = match),
+            facts!("table" as Table: count, measured, epoch, rows = match, times),
+            facts!("times" as TimesState: sum, min, max, bucket),
         ];
         agree(
             "the_table_is_laid_out_as_in_the_program",

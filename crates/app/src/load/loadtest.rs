@@ -519,6 +519,22 @@ mod tests {
             assert_eq!(test.traffic.cpu, [0, 1]);
             assert!(test.search.is_some() && test.progress == Style::Json);
         }
+        let held = lab::invocation::Loadtest {
+            pairs: &pairs,
+            packets: bench,
+            cpus: &[0],
+            others: &[],
+            search: lab::invocation::Search::Hold {
+                rate: 1280,
+                latency: 10,
+                length: Duration::from_secs(2),
+            },
+        };
+        let test = read(&held.args()[1..].join(" ")).unwrap();
+        assert_eq!(test.duration, Some(Duration::from_secs(2)));
+        assert_eq!(test.given(), Some(Rate::Packets(Pps(1280.0))));
+        let streams = test.traffic.streams(loadgen::model::profile::Way::Out);
+        assert_eq!(streams.unwrap().len(), 2);
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub struct Traffic {
     /// separated by commas that no quotes enclose
     #[arg(long = "tunable", short = 't', value_name = "KEY=VALUE")]
     tunables: Vec<String>,
+    /// Send one more stream in each direction that measures latency, at this rate: UDP packets as
+    /// the first stream's, with another source port
+    #[arg(long, value_name = "PPS", value_parser = latency_rate)]
+    latency_rate: Option<Pps>,
     /// Directory of T-Rex, whose library compiles a profile that is a Python program [default: on
     /// PYTHONPATH]
     #[arg(long, value_name = "DIR")]
@@ -75,6 +79,14 @@ pub fn pace(text: &str) -> Result<Pace, String> {
     text.parse()
         .map(Pace::At)
         .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
+}
+
+/// A rate in packets a second.
+fn latency_rate(text: &str) -> Result<Pps, String> {
+    match text.parse() {
+        Ok(Rate::Packets(pps)) if pps.0 > 0.0 => Ok(pps),
+        _ => Err("expected packets a second, such as 1kpps".to_owned()),
+    }
 }
 
 /// One direction, ready to be sent.
@@ -188,6 +200,10 @@ impl Traffic {
         let library = self.trex.as_deref();
         let mut streams = profile::open_with(&self.profile, way, &tunables, library)?;
         let (name, base) = (&self.profile, self.flow_id_base);
+        if let Some(rate) = self.latency_rate {
+            streams = profile::with_latency(streams, rate)
+                .map_err(|why| format!("profile {name}: {why} (--latency-rate)"))?;
+        }
         mark::begin_at(base, &mut streams)
             .map_err(|why| format!("profile {name}: {why} (--flow-id-base {base:#06x})"))?;
         Ok(streams)

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use loadgen::device::Sender;
+use loadgen::device::{Count, Sender};
+use loadgen::histogram::Times;
 use loadgen::measure::search::{Event, Found};
 
 use crate::cpu::{Stat, Time};
@@ -25,6 +26,28 @@ pub struct Outcome {
     pub sender: Sender,
     /// The result of the search.
     pub search: Found,
+}
+
+/// The part `parshall` of what `parshall loadtest --duration ... --json -` writes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Held {
+    /// True if the generator sent what was offered.
+    pub valid: bool,
+    /// Why not.
+    pub why: String,
+    /// Each stream.
+    pub streams: Vec<HeldStream>,
+}
+
+/// What became of a stream.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct HeldStream {
+    /// What was sent.
+    pub sent: Count,
+    /// What came back.
+    pub received: Count,
+    /// How long its packets took, if it measures that.
+    pub flow: Option<Times>,
 }
 
 /// The trial flat out, with the processor time used.
@@ -60,8 +83,35 @@ pub fn run(
     netns: Option<&Netns>,
     test: &Loadtest<'_>,
     meter: Option<&Meter>,
-    mut watch: impl FnMut(&Event),
+    watch: impl FnMut(&Event),
 ) -> Result<(Outcome, Option<FlatOut>), Error> {
+    let (text, said) = output(exe, netns, test, meter, watch)?;
+    let outcome = serde_json::from_str(&text).map_err(|e| bad(&e.to_string()))?;
+    Ok((outcome, said))
+}
+
+/// Runs a load test at one rate inside a namespace; its result.
+///
+/// # Errors
+/// As [`run`].
+pub fn hold(exe: &Path, netns: &Netns, test: &Loadtest<'_>) -> Result<Held, Error> {
+    #[derive(Deserialize)]
+    struct Answer {
+        parshall: Held,
+    }
+    let (text, _) = output(exe, Some(netns), test, None, |_| ())?;
+    let answer: Answer = serde_json::from_str(&text).map_err(|e| bad(&e.to_string()))?;
+    Ok(answer.parshall)
+}
+
+/// Runs a load test; what it wrote, and the trial flat out.
+fn output(
+    exe: &Path,
+    netns: Option<&Netns>,
+    test: &Loadtest<'_>,
+    meter: Option<&Meter>,
+    mut watch: impl FnMut(&Event),
+) -> Result<(String, Option<FlatOut>), Error> {
     let mut spawn = Spawn::new(exe.display().to_string())
         .args(test.args())
         .piped();
@@ -86,6 +136,7 @@ pub fn run(
     let budget = match test.search {
         Search::MaxRate(budget) => budget,
         Search::FlatOut => Duration::ZERO,
+        Search::Hold { length, .. } => length,
     };
     let limit = patience(2 * budget + Duration::from_secs(60));
     let (said, last) = listen(stderr, limit, meter, &mut watch)?;
@@ -100,8 +151,7 @@ pub fn run(
         .recv_timeout(patience(ENDING))
         .map_err(|_| bad("its output does not end"))?
         .map_err(|e| Error::file("standard output", e))?;
-    let outcome = serde_json::from_str(&text).map_err(|e| bad(&e.to_string()))?;
-    Ok((outcome, said))
+    Ok((text, said))
 }
 
 /// Reads events until the pipe is closed, but for no longer than `limit`. Returns the trial flat

@@ -4,6 +4,7 @@
 mod attribution;
 pub mod device;
 mod ip6;
+mod latency;
 pub mod load;
 mod packets;
 pub mod plan;
@@ -48,6 +49,8 @@ pub struct Options {
     pub exe: PathBuf,
     /// Meter of the machine's power, if there is one.
     pub meter: Option<Meter>,
+    /// Length of a trial of the latency under load, if it is measured.
+    pub latency: Option<Duration>,
 }
 
 /// One device under one load.
@@ -103,6 +106,8 @@ struct Comparison<'a> {
     exe: &'a Path,
     meter: Option<&'a Meter>,
     budget: Duration,
+    /// Length of a trial of the latency under load.
+    latency: Option<Duration>,
     /// Configuration of the router beyond its ports.
     router: &'a str,
     /// Run in a device's namespace once it forwards.
@@ -136,13 +141,17 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         ));
     }
     let loads = options.depth.loads();
-    let per_load = options.depth.budget().as_secs_f64() + SETUP_SECONDS;
+    let latency = options.latency.map_or(0.0, |length| {
+        latency::SHARES.len() as f64 * (length.as_secs_f64() + SETUP_SECONDS)
+    });
+    let per_load = options.depth.budget().as_secs_f64() + SETUP_SECONDS + latency;
     let per_round: f64 =
         candidates.len() as f64 * (SETUP_SECONDS + loads.len() as f64 * (per_load + 2.0));
     let mut comparison = Comparison {
         exe: &options.exe,
         meter: options.meter.as_ref(),
         budget: options.depth.budget(),
+        latency: options.latency,
         router: "",
         prepare: None,
         cpus,
@@ -192,6 +201,7 @@ impl Case {
             exe,
             meter,
             budget: self.budget,
+            latency: None,
             router: &self.router,
             prepare: self.prepare.as_ref(),
             cpus,
@@ -394,6 +404,7 @@ impl Comparison<'_> {
                 .filter(|_| flat.received > 0)
                 .map(|joules| joules * 1e6 / flat.received as f64);
         }
+        run.latency = self.latencies(&run, spread, at, &pairs, &label)?;
         Ok(run)
     }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::profile::{self, Tunables, Way};
+use crate::model::profile::{self, Tunables, Way, with_latency};
 use crate::model::stream::StreamRate;
 use crate::source::mark;
 
@@ -26,7 +26,7 @@ fn bench_fits() {
 fn streams_have_their_turns_by_their_rates() {
     let streams = streams("imix", "").into_iter();
     let rated = streams.map(|s| (s.clone(), s.rate.pps(s.size(), None).unwrap()));
-    let plan = plan(&rated.collect::<Vec<_>>(), 4096).unwrap();
+    let plan = plan(&rated.collect::<Vec<_>>(), &[], 4096).unwrap();
     let weights: Vec<u32> = plan.streams.iter().map(|s| s.weight).collect();
     assert_eq!(weights, [7, 4, 1]);
 }
@@ -217,7 +217,7 @@ fn a_mark_without_latency_is_part_of_the_frame() {
             mark::begin_at(base, &mut streams).unwrap();
         }
         let rated: Vec<_> = streams.into_iter().map(|s| (s, Pps(1.0))).collect();
-        let plan = plan(&rated, 4096).unwrap();
+        let plan = plan(&rated, &[], 4096).unwrap();
         let marks = plan.streams.iter().map(|s| &s.frame[18..20]);
         assert_eq!(marks.collect::<Vec<_>>(), [number; 3]);
     }
@@ -228,7 +228,7 @@ fn latency_is_measured_at_the_streams_own_rate() {
     let latency = streams("bench", "flow=fsl").remove(0);
     let of = |streams: &[&Stream]| {
         let rated: Vec<_> = streams.iter().map(|s| ((*s).clone(), Pps(5.0))).collect();
-        plan(&rated, 4096)
+        plan(&rated, &[], 4096)
     };
     let alone = of(&[&latency]).unwrap();
     assert_eq!(
@@ -262,7 +262,7 @@ fn bursts_that_end_together_fit() {
                 packets => Mode::SingleBurst { packets },
             };
         }
-        plan(&streams, 4096).map(|plan| plan.packets)
+        plan(&streams, &[], 4096).map(|plan| plan.packets)
     };
     assert_eq!(packets([0, 0, 0]), Ok(None));
     assert_eq!(packets([700, 400, 100]), Ok(Some(1200)));
@@ -289,9 +289,34 @@ fn a_stream_that_begins_later_does_not_fit() {
             let stream = streams("bench", "").remove(0);
             let mut streams = vec![(stream, Pps(5.0)); 2];
             streams[late].0.isg = isg;
-            let why = plan(&streams, 4096).map(drop);
+            let why = plan(&streams, &[], 4096).map(drop);
             let begins_later = Err("a stream that begins later".to_owned());
             assert_eq!(why, if fits { Ok(()) } else { begins_later });
         }
+    }
+}
+
+/// Beside others, a stream that measures latency has its share of the one rate that is sent.
+#[test]
+fn latency_beside_others_is_measured_at_one_rate() {
+    let streams = with_latency(streams("bench", ""), Pps(100.0)).unwrap();
+    let rated: Vec<_> = streams.into_iter().zip([Pps(1.0), Pps(100.0)]).collect();
+    let at = |rates: &[Pps]| {
+        let plan = plan(&rated, rates, 4096)?;
+        let weights: Vec<u32> = plan.streams.iter().map(|s| s.weight).collect();
+        Ok::<_, String>((weights, plan.rate))
+    };
+    assert_eq!(
+        at(&[Pps(12_800.0)]),
+        Ok((vec![127, 1], Some(Pps(12_800.0))))
+    );
+    for rates in [
+        &[][..],
+        &[Pps(1e3), Pps(2e3)],
+        &[Pps(100.0)],
+        &[Pps::UNLIMITED],
+    ] {
+        let why = at(rates).unwrap_err();
+        assert!(why.contains("beside others"), "{why}");
     }
 }

@@ -11,6 +11,7 @@ use crate::model::LabResult;
 mod chart;
 mod graphs;
 mod head;
+mod latency;
 mod loadtest;
 mod machine;
 mod matrix;
@@ -33,6 +34,7 @@ pub fn page(result: &LabResult) -> String {
     let allowed = &percent(LOSS);
     let charts = chart::charts(result, &rows, allowed);
     let mut main = results::results(&rows, allowed);
+    main.push_str(&latency::section(result));
     main.push_str(&graphs::graphs(&charts, &rows));
     main.push_str(&machine::section(result));
     main.push_str(&quoted::quoted());

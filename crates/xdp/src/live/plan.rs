@@ -47,9 +47,9 @@ pub struct LivePlan {
     pub streams: Vec<LiveStream>,
     /// Number of packets that a start sends, 1 or more; None: until it is stopped.
     pub packets: Option<u64>,
-    /// Reading of the clock by which marks say the time, now, in nanoseconds; one clock for all
-    /// plans of a generator.
-    pub now: u64,
+    /// What [`monotonic`](crate::monotonic) was when the clock was 0 by which marks say the time;
+    /// one clock for all plans of a generator.
+    pub epoch: u64,
     /// Longest delay of a packet. What the generator could not send for longer than this (it was
     /// not running) is given up and counted as shortfall. At least 64 packets are always allowed.
     pub burst: Duration,
@@ -330,7 +330,7 @@ mod tests {
             ifindex: 1,
             streams,
             packets: None,
-            now: 0,
+            epoch: 0,
             burst: Duration::from_millis(1),
         }
     }

@@ -15,7 +15,8 @@ use super::plan::{
     WIDE,
 };
 use crate::map::Shared;
-use crate::sys::{self, count};
+use crate::sys::count;
+use crate::times::{Times, TimesState};
 
 /// Room for the beginning of a frame.
 const HEAD: usize = 128;
@@ -55,35 +56,6 @@ pub(super) struct StreamState {
     head: [AtomicU8; HEAD],
 }
 
-/// Bits of a gap that its bucket keeps behind the leading one: an error of at most 1 in 8.
-pub const GAP_BITS: u32 = 3;
-/// Buckets that gaps fall into: 496 for all numbers of 64 bits, rounded up to a power of two, as
-/// the program masks the index for the verifier.
-const GAP_BUCKETS: usize = 512;
-
-/// `struct gaps` in live.bpf.c.
-#[repr(C)]
-struct GapState {
-    sum: AtomicU64,
-    min: AtomicU64,
-    max: AtomicU64,
-    bucket: [AtomicU64; GAP_BUCKETS],
-}
-
-/// Gaps between packets of live frames.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gaps {
-    /// Number of gaps in each bucket: below 2^([`GAP_BITS`] + 1) nanoseconds one each, above
-    /// 2^[`GAP_BITS`] for each power of two.
-    pub buckets: Vec<u64>,
-    /// All together, nanoseconds.
-    pub sum: u64,
-    /// The smallest.
-    pub min: u64,
-    /// The largest.
-    pub max: u64,
-}
-
 /// `struct way` in live.bpf.c.
 #[repr(C)]
 pub(super) struct WayState {
@@ -104,7 +76,7 @@ pub(super) struct WayState {
     order: [AtomicU8; MAX_ROUND],
     pub stream: [StreamState; MAX_STREAMS],
     _let_go: AtomicU64,
-    gaps: GapState,
+    gaps: TimesState,
 }
 
 /// A stream whose packets have marks.
@@ -157,9 +129,8 @@ impl State {
         self.ways.store(count(plans.len()), Relaxed);
         self.frame_len.store(count(frame.len()), Relaxed);
         self.wide.store(u32::from(head == WIDE), Relaxed);
-        let shown = plans.first().map_or(0, |plan| plan.now);
-        self.epoch
-            .store(sys::monotonic().wrapping_sub(shown), Relaxed);
+        let epoch = plans.first().map_or(0, |plan| plan.epoch);
+        self.epoch.store(epoch, Relaxed);
         Ok(frame)
     }
 }
@@ -237,19 +208,8 @@ impl WayState {
     }
 
     /// Gaps between packets so far.
-    pub fn gaps(&self) -> Gaps {
-        let GapState {
-            sum,
-            min,
-            max,
-            bucket,
-        } = &self.gaps;
-        Gaps {
-            buckets: bucket.iter().map(|count| count.load(Relaxed)).collect(),
-            sum: sum.load(Relaxed),
-            min: min.load(Relaxed).saturating_sub(1),
-            max: max.load(Relaxed),
-        }
+    pub fn gaps(&self) -> Times {
+        self.gaps.read()
     }
 
     /// Packets sent so far, of all streams.
@@ -307,7 +267,7 @@ mod tests {
             facts!("stream" as StreamState: packets, bytes, len, vars, ip4_at, mark_at, var, head),
             facts!("way" as WayState: rate, burst, due, lost, _credit, last, _rest, stopped, end, ifindex, _position, order_len,
                 _reserved, order, stream, _let_go, gaps),
-            facts!("gaps" as GapState: sum, min, max, bucket),
+            facts!("times" as TimesState: sum, min, max, bucket),
             facts!("live" as State: ways, _turn, frame_len, wide, epoch, way),
         ];
         agree(

@@ -23,7 +23,7 @@ fn a_run_that_ends_loses_nothing() {
     let near = end(&here, "near", "02:00:00:00:00:01");
     let far = end(&there, "far", "02:00:00:00:00:02");
     veth::pair(near, far, 1500).expect("makes a pair");
-    let sink = there.inside(|| Sink::attach(index(&there, "far"), &[]).expect("attaches"));
+    let sink = there.inside(|| Sink::attach(index(&there, "far"), &[], 0).expect("attaches"));
     let received = || sink.other().expect("counts");
     // What waits for its time in the schedule may wait longer where all is slow.
     let slowness = patience(Duration::from_secs(1)).as_secs() as u32;
@@ -38,7 +38,7 @@ fn a_run_that_ends_loses_nothing() {
             mark_at: None,
         }],
         packets: None,
-        now: 0,
+        epoch: 0,
         burst: patience(Duration::from_millis(200)),
     };
     let totals = here.inside(|| {

@@ -51,7 +51,7 @@ fn plan(ifindex: u32, streams: Vec<LiveStream>) -> LivePlan {
         ifindex,
         streams,
         packets: None,
-        now: 0,
+        epoch: 0,
         burst: Duration::from_millis(1),
     }
 }
@@ -71,6 +71,7 @@ fn of_length(len: usize) -> Match {
         dst: ANY,
         sport: 1025,
         dport: 12,
+        latency: false,
     }
 }
 
@@ -118,7 +119,7 @@ fn send(pair: &Pair, streams: Vec<LiveStream>, pps: u32, packets: u64) -> xdp::L
 }
 
 fn attach(pair: &Pair, matches: &[Match]) -> Sink {
-    pair.right(|ifindex| Sink::attach(ifindex, matches).expect("attaches"))
+    pair.right(|ifindex| Sink::attach(ifindex, matches, 0).expect("attaches"))
 }
 
 #[test]
@@ -490,7 +491,7 @@ fn interfaces_can_be_deleted_while_they_are_sent_to() {
     let gone = |name: &str| until(limit(), || net::index(name) == 0);
     let sending = |name: &str| {
         let there = link(&here, name);
-        let sink = there.inside(|| Sink::attach(net::index("far"), &[of_length(60)]));
+        let sink = there.inside(|| Sink::attach(net::index("far"), &[of_length(60)], 0));
         let live = here.inside(|| {
             let live = generator(plan(net::index(name), vec![stream(60, 1)]), None);
             live.start(Rate::Pps(1000)).expect("starts");

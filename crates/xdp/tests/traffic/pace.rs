@@ -153,7 +153,9 @@ fn two_ways_take_turns() {
     };
     pair.add_second();
     let [first, second] = ["right", "right2"]
-        .map(|name| pair.right(|_| Sink::attach(net::index(name), &[of_length(60), of_length(61)])))
+        .map(|name| {
+            pair.right(|_| Sink::attach(net::index(name), &[of_length(60), of_length(61)], 0))
+        })
         .map(|sink| sink.expect("attaches"));
     let (left, second_left) = pair.left(|index| (index, net::index("left2")));
     let totals = pair.left(|_| {
@@ -218,7 +220,7 @@ fn start_and_stop() {
     };
     pair.add_second();
     let _sinks = ["right", "right2"]
-        .map(|name| pair.right(|_| Sink::attach(net::index(name), &[of_length(60)])))
+        .map(|name| pair.right(|_| Sink::attach(net::index(name), &[of_length(60)], 0)))
         .map(|sink| sink.expect("attaches"));
     pair.left(|left| {
         let other = generator(plan(left, vec![stream(60, 1)]), Some(0));

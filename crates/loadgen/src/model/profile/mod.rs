@@ -15,11 +15,13 @@ mod capture;
 mod chain;
 mod compiled;
 mod instructions;
+mod latency;
 mod marks;
 mod python;
 mod raw;
 
 pub use builtin::BUILTIN;
+pub use latency::with_latency;
 use python::compile;
 
 /// The port of a pair that sends.
