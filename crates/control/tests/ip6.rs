@@ -466,6 +466,7 @@ fn full_tables_of_both_families() {
         serving: true,
         on: None,
         bond: None,
+        tunnel: None,
         l2: None,
     };
     for (id, device) in [(1, "pa"), (2, "pb")] {

@@ -9,7 +9,7 @@ use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
-use router::{Family, Router, acl, bond, ip, l2, neighbor};
+use router::{Family, Router, acl, bond, ip, l2, neighbor, vxlan};
 use tables::prefix::Prefix;
 
 use crate::daemon::Daemon;
@@ -102,6 +102,7 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             let shown = bond::lacp::show::members_of_all(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
+        Verb::ShowVxlan => give(&vxlan::show::tunnels(router), json),
         Verb::ShowMode => give(&l2::show::modes(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),

@@ -9,6 +9,7 @@ use control::facts::Batch;
 use control::mirror::{Binding, LinkNews, Translator};
 use router::bond::Spread;
 use router::state::Rejected;
+use router::vxlan::Tunnel;
 use router::{Change, InterfaceId, L2, Router, Tags};
 
 use super::shortage::Shortage;
@@ -96,6 +97,12 @@ impl Routing {
     /// One of our devices' bonds spreads what leaves this way from now on.
     pub fn set_bond(&mut self, link: u32, spread: Spread) {
         let changes = self.translator.set_bond(link, spread);
+        self.apply(changes);
+    }
+
+    /// One of our devices' interfaces is this tunnel from now on.
+    pub fn set_tunnel(&mut self, link: u32, tunnel: Tunnel) {
+        let changes = self.translator.set_tunnel(link, tunnel);
         self.apply(changes);
     }
 

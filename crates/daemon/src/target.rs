@@ -290,8 +290,9 @@ impl Daemon {
                 host: host.clone(),
                 queue: *rx_ring_size,
             },
-            Kind::Vxlan { .. } => {
-                return Err("not supported yet".into());
+            Kind::Vxlan { local, remote, vni } => {
+                let tunnel = desired::tunnel(*local, *remote, *vni);
+                desired::Kind::Vxlan(tunnel.ok_or("its ends are of two families")?)
             }
         };
         if self.interfaces.named(name).is_some() {

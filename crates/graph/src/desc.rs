@@ -14,6 +14,8 @@ impl Flag {
     /// The router made this packet itself (an ICMP error, a fragment): no further error is sent
     /// about it.
     pub const OURS: Flag = Flag(1 << 2);
+    /// The packet is in a tunnel of the router: it enters no other, nor leaves this one here.
+    pub const TUNNELED: Flag = Flag(1 << 3);
 }
 
 /// One packet: a buffer of the [`crate::Pool`] and where its bytes lie in it.

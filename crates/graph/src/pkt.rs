@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-use crate::{Desc, Pool, pool::WINDOW};
+use crate::{Desc, Flag, Pool, pool::WINDOW};
 
 /// A packet in a stage's hands: its descriptor, and a window of [`WINDOW`] bytes from its first
 /// byte on.
@@ -75,6 +75,17 @@ impl<'a> Pkt<'a> {
     #[inline(always)]
     pub fn set_l3(&mut self, offset: u8) {
         self.d.l3 = offset;
+    }
+
+    /// Sets the flag.
+    #[inline(always)]
+    pub fn mark(&mut self, flag: Flag) {
+        self.d.mark(flag);
+    }
+
+    /// Calls `f` with the bytes of each segment, in order.
+    pub fn segments(&self, f: impl FnMut(&[u8])) {
+        self.pool.segments(self.d, f);
     }
 
     /// Bytes in the first segment.

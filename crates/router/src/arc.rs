@@ -39,13 +39,16 @@ pub const IP6_OUT: &[&str] = &["ip6-acl-out"];
 /// They see each frame that is to leave by the interface once, before its port: routed packets
 /// behind [`IP4_OUT`] and [`IP6_OUT`], and what the host sends, too. They do not see what XDP
 /// programs send, nor what the kernel sends by itself.
-pub const INTERFACE_OUT: &[&str] = &["bvi-output", "bond-output"];
+pub const INTERFACE_OUT: &[&str] = &["bvi-output", "bond-output", "vxlan-encap"];
 
 /// The own interface of a bridge domain: the first of [`INTERFACE_OUT`].
 pub(crate) const BVI: Feature = interface_out(0);
 
 /// A bond, or what has tags on it: the second of [`INTERFACE_OUT`].
 pub(crate) const BOND: Feature = interface_out(1);
+
+/// A VXLAN tunnel, or what has tags on it: the third of [`INTERFACE_OUT`].
+pub(crate) const VXLAN: Feature = interface_out(2);
 
 /// First bit of IPv6's features in a mask; as many are those of IPv4 at most.
 const IP6_SHIFT: u8 = 16;

@@ -12,6 +12,7 @@ pub use wire::eth::Mac;
 
 pub use crate::acl::{Direction, Rule};
 pub use crate::bond::Spread;
+pub use crate::vxlan::Tunnel;
 
 pub use crate::family::Prefix;
 
@@ -42,6 +43,13 @@ pub enum Kind {
         /// Its host interface.
         host: Option<InterfaceId>,
     },
+    /// A VXLAN tunnel: a routed interface whose packets come and go in UDP. It has no port.
+    Vxlan {
+        /// What its packets have around their frames.
+        tunnel: Tunnel,
+        /// Its host interface.
+        host: Option<InterfaceId>,
+    },
     /// A routed sub-interface: what has its tags on `parent`. It leaves by the parent's port.
     Sub {
         /// The interface that it is on top of, itself no sub-interface.
@@ -66,7 +74,9 @@ impl Kind {
     pub(crate) const fn tags(self) -> Tags {
         match self {
             Kind::Sub { tags, .. } => tags,
-            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Host { .. } => Tags::NONE,
+            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Host { .. } => {
+                Tags::NONE
+            }
         }
     }
 
@@ -74,7 +84,7 @@ impl Kind {
     pub(crate) const fn parent(self) -> InterfaceId {
         match self {
             Kind::Sub { parent, .. } => parent,
-            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Host { .. } => 0,
+            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Host { .. } => 0,
         }
     }
 

@@ -37,6 +37,7 @@ mod snapshot;
 mod source;
 pub mod state;
 pub mod vlan;
+pub mod vxlan;
 
 pub use change::{
     Address, BridgeDomain, Change, DomainId, Feature, Interface, InterfaceId, Kind, L2, Mac, Path,

@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{acl, bond, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan};
+use crate::{acl, bond, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan, vxlan};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -47,11 +47,13 @@ pub fn table() -> Table {
             node(acl::Ip6Out::default()),
             each(neighbor::Resolver::<neighbor::Ip6>::default()),
             each(icmp6::Errors),
+            node(vxlan::Input),
             each(punt::Punt),
             node(eth::Output),
             node(l2::BviOutput),
             node(bond::Output::default()),
             each(bond::Broadcast),
+            node(vxlan::Encap),
         ],
         arcs: Arcs::default(),
     }

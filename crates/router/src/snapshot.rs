@@ -9,6 +9,7 @@ use crate::bond::{Group, Groups};
 use crate::change::{DomainId, InterfaceId};
 use crate::l2::{Domain, Domains};
 use crate::source::Sources;
+use crate::vxlan::Tunnels;
 
 /// The published state.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Snapshot {
     domains: Domains,
     bonds: Groups,
     lacpdus: Outbox,
+    /// VXLAN tunnels.
+    pub(crate) tunnels: Tunnels,
     /// Access lists of interfaces.
     pub(crate) acls: Lists,
 }
@@ -26,6 +29,7 @@ impl Snapshot {
         sources: Sources,
         domains: Domains,
         (bonds, lacpdus): (Groups, Outbox),
+        tunnels: Tunnels,
         acls: Lists,
     ) -> Self {
         Snapshot {
@@ -33,6 +37,7 @@ impl Snapshot {
             domains,
             bonds,
             lacpdus,
+            tunnels,
             acls,
         }
     }

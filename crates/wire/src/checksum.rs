@@ -33,6 +33,16 @@ impl Sum {
         self.plus(fold32(sums.0) + fold32(sums.1))
     }
 
+    /// With bytes that begin at this offset of the whole, even or odd.
+    #[inline]
+    pub fn with_at(self, offset: usize, bytes: &[u8]) -> Self {
+        if offset.is_multiple_of(2) {
+            return self.with(bytes);
+        }
+        // Each byte stands in the other half of its word.
+        self.with_u16(Self::default().with(bytes).fold().swap_bytes())
+    }
+
     /// With a 16-bit number in host order.
     #[inline]
     pub fn with_u16(self, number: u16) -> Self {
@@ -231,6 +241,11 @@ mod tests {
             }
             let (even, rest) = bytes.split_at(bytes.len() / 4 * 2);
             prop_assert_eq!(Sum::default().with(rest).with(even).checksum(), oracle(&bytes));
+            let third = bytes.len() / 3;
+            let parts = [0, third, 2 * third, bytes.len()];
+            let pieces = parts.windows(2).map(|part| (part[0], &bytes[part[0]..part[1]]));
+            let sum = pieces.fold(Sum::default(), |sum, (at, piece)| sum.with_at(at, piece));
+            prop_assert_eq!(sum.checksum(), oracle(&bytes));
         }
 
         #[test]

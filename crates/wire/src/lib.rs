@@ -29,6 +29,7 @@ pub mod tcp;
 pub mod text;
 pub mod udp;
 pub mod vlan;
+pub mod vxlan;
 
 /// Gives a header of fixed layout its length and its views.
 macro_rules! view {

@@ -23,6 +23,8 @@ pub const BFD: u16 = 3784;
 pub const BFD_ECHO: u16 = 3785;
 /// BFD over several hops (RFC 5883).
 pub const BFD_MULTIHOP: u16 = 4784;
+/// VXLAN (RFC 7348).
+pub const VXLAN: u16 = 4789;
 /// Babel (RFC 8966).
 pub const BABEL: u16 = 6696;
 /// BFD on the members of a link aggregation group (RFC 7130).

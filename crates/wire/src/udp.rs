@@ -56,6 +56,11 @@ impl Header {
     pub fn checksum(&self) -> u16 {
         self.checksum.get()
     }
+
+    /// Sets the checksum field; 0: none.
+    pub fn set_checksum(&mut self, checksum: u16) {
+        self.checksum.set(checksum);
+    }
 }
 
 /// Computes and sets the checksum of a whole segment between two addresses; one that is too short

@@ -34,6 +34,7 @@ pub enum Verb {
     ShowMode,
     ShowBond,
     ShowLacp,
+    ShowVxlan,
     ShowTrace,
     ShowConfig,
     ShowThreads,
@@ -318,6 +319,11 @@ pub const COMMANDS: &[Spec] = &[
         "what members of bonds and their other ends have agreed, or one member",
     )
     .with(&[INTERFACE]),
+    row(
+        Verb::ShowVxlan,
+        &["show", "vxlan", "tunnel"],
+        "VXLAN tunnels",
+    ),
     row(Verb::ShowTrace, &["show", "trace"], "traced packets"),
     row(
         Verb::ShowConfig,

@@ -1,9 +1,10 @@
 //! The router's task: the part of a configuration that it can carry out today.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use router::bond::{Headers, Spread};
-use router::change::Mac;
+use router::change::{Mac, Tunnel};
 
 use super::forms::{self, Address};
 use super::model::{
@@ -96,6 +97,8 @@ pub enum Kind {
     Loopback,
     /// Packets come and go by its members, which are the interfaces that say so.
     Bond(Spread),
+    /// Packets come and go in UDP.
+    Vxlan(Tunnel),
     /// What has its tags on another interface.
     Sub {
         /// The interface that it is on top of.
@@ -194,7 +197,11 @@ impl Kind {
     pub fn port(&self) -> Option<&OpenPort> {
         match self {
             Kind::Port(port) => Some(port),
-            Kind::Loopback | Kind::Bond(_) | Kind::Sub { .. } | Kind::Tap { .. } => None,
+            Kind::Loopback
+            | Kind::Bond(_)
+            | Kind::Vxlan(_)
+            | Kind::Sub { .. }
+            | Kind::Tap { .. } => None,
         }
     }
 
@@ -295,6 +302,16 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
                 refusing.fields(&view, entry);
                 interfaces.extend(bond(config, &view, entry));
             }
+            InterfaceKind::Interface(_) if config.vxlan_tunnels.contains_key(&entry.name) => {
+                refusing.fields(&view, entry);
+                let described = &config.vxlan_tunnels[&entry.name];
+                let routed = |kind| Interface {
+                    description: (entry.description.map(str::to_owned))
+                        .or_else(|| described.description.clone()),
+                    ..interface(&view, entry, kind)
+                };
+                interfaces.extend(vxlan(described).map(routed));
+            }
             InterfaceKind::Interface(_) if config.taps.contains_key(&entry.name) => {
                 refusing.fields(&view, entry);
                 let tap = &config.taps[&entry.name];
@@ -324,6 +341,14 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     interfaces.extend(others.map(|(name, tap)| Interface {
         description: tap.description.clone(),
         ..Interface::plain(name, Kind::tap(tap))
+    }));
+    let others = config.vxlan_tunnels.iter();
+    let others = others.filter(|(name, _)| !config.interfaces.contains_key(*name));
+    interfaces.extend(others.filter_map(|(name, tunnel)| {
+        Some(Interface {
+            description: tunnel.description.clone(),
+            ..Interface::plain(name, vxlan(tunnel)?)
+        })
     }));
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
@@ -370,6 +395,16 @@ fn bond(config: &Config, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) -> 
         description: own.or_else(|| bond.description.clone()),
         ..given
     })
+}
+
+/// A tunnel; `None` only in a configuration that is refused.
+fn vxlan(described: &model::Vxlan) -> Option<Kind> {
+    tunnel(described.local, described.remote, described.vni).map(Kind::Vxlan)
+}
+
+/// The tunnel between these ends, which are of one family.
+pub fn tunnel(local: Option<IpAddr>, remote: Option<IpAddr>, vni: u32) -> Option<Tunnel> {
+    Tunnel::new(local?, remote?, vni)
 }
 
 /// How a bond of this mode spreads what leaves.
@@ -448,7 +483,6 @@ impl Refusing<'_> {
 
     fn sections(&mut self, config: &Config) {
         let sections = [
-            (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
             (config.sflow.is_some(), "sflow"),
             (!config.vrfs.is_empty(), "vrfs"),
         ];

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use router::change::{InterfaceId, L2, Spread, Tags};
+use router::change::{InterfaceId, L2, Spread, Tags, Tunnel};
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Binding {
     /// How it spreads what leaves over its members, if it is a bond: it is up only while one of them
     /// is.
     pub bond: Option<Spread>,
+    /// What its packets have around their frames, if it is a VXLAN tunnel.
+    pub tunnel: Option<Tunnel>,
     /// What it does at layer 2 instead of routing, or the bond that it is a member of. The host sends nothing by it then.
     pub l2: Option<L2>,
 }

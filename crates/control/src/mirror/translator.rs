@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use router::change::{Address, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Spread, Tags};
+use router::change::{
+    Address, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Spread, Tags, Tunnel,
+};
 
 use super::addresses::Addresses;
 use super::owned::{Binding, Owned};
@@ -187,6 +189,15 @@ impl Translator {
         out
     }
 
+    /// One of our interfaces is this tunnel from now on.
+    pub fn set_tunnel(&mut self, link: u32, tunnel: Tunnel) -> Vec<Change> {
+        let mut out = Vec::new();
+        if self.owned.edit(link, |owned| owned.tunnel = Some(tunnel)) {
+            self.interfaces(link, &mut out);
+        }
+        out
+    }
+
     /// One of our sub-interfaces is on top of this interface, with these tags, from now on.
     pub fn set_on(&mut self, link: u32, on: (InterfaceId, Tags)) -> Vec<Change> {
         let mut out = Vec::new();
@@ -335,9 +346,10 @@ impl Translator {
         let host = owned.host;
         let kind = match owned.on {
             Some((parent, tags)) => Kind::Sub { parent, tags, host },
-            None => match owned.bond {
-                Some(spread) => Kind::Bond { spread, host },
-                None => Kind::Routed { host },
+            None => match (owned.bond, owned.tunnel) {
+                (Some(spread), _) => Kind::Bond { spread, host },
+                (_, Some(tunnel)) => Kind::Vxlan { tunnel, host },
+                (None, None) => Kind::Routed { host },
             },
         };
         // What the host sends by a port that is down is lost there.

@@ -56,6 +56,7 @@ fn owned(id: InterfaceId) -> Binding {
         serving: true,
         on: None,
         bond: None,
+        tunnel: None,
         l2: None,
     }
 }

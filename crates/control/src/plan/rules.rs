@@ -133,7 +133,7 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
             ..of(2, "bond", "")
         },
         Kind::Vxlan { vni, .. } => Rule {
-            claims: vec![format!("vni {vni}")],
+            claims: vec![format!("vni {vni}"), device(&device_name(name))],
             ..of(3, "vxlan", "")
         },
         Kind::Tap { host, .. } => Rule {

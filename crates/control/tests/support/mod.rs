@@ -179,6 +179,7 @@ impl Follower {
             serving: true,
             on: None,
             bond: None,
+            tunnel: None,
             l2: None,
         };
         self.memory.apply(self.translator.bind(link, owned));

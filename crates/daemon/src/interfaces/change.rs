@@ -222,7 +222,8 @@ impl Interfaces {
     }
 
     /// The port of an interface becomes another one on the same device, which stays as it is: up,
-    /// with its addresses and routes. A sub-interface gets other tags, a bond another mode.
+    /// with its addresses and routes. A sub-interface gets other tags, a bond another mode, a
+    /// tunnel other ends.
     ///
     /// # Errors
     /// It cannot be opened; it has the old port then.
@@ -243,12 +244,16 @@ impl Interfaces {
             }
             return Ok(());
         }
-        if let Kind::Bond(spread) = kind {
+        if let Kind::Bond(_) | Kind::Vxlan(_) = kind {
             let slot = &mut self.slots[at];
-            slot.config.kind = kind;
             if let Some(link) = slot.link {
-                routing.set_bond(link, spread);
+                match kind {
+                    Kind::Bond(spread) => routing.set_bond(link, spread),
+                    Kind::Vxlan(tunnel) => routing.set_tunnel(link, tunnel),
+                    _ => {}
+                }
             }
+            slot.config.kind = kind;
             return Ok(());
         }
         let was_open = self.end_port(at, routing).is_some();

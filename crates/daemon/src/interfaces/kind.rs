@@ -9,6 +9,7 @@ use super::netdev::Netdev;
 use super::software::Software;
 use super::sub::Sub;
 use super::tap::Tap;
+use super::vxlan::Vxlan;
 
 /// The kind of an interface.
 pub fn of(config: &Interface) -> &'static dyn Device {
@@ -17,6 +18,7 @@ pub fn of(config: &Interface) -> &'static dyn Device {
         Kind::Port(_) => &Software,
         Kind::Loopback => &Loopback,
         Kind::Bond(_) => &Bond,
+        Kind::Vxlan(_) => &Vxlan,
         Kind::Sub { .. } => &Sub,
         Kind::Tap { .. } => &Tap,
     }

@@ -18,6 +18,7 @@ mod software;
 mod strays;
 mod sub;
 mod tap;
+mod vxlan;
 
 use std::mem;
 use std::time::{Duration, Instant};
@@ -416,7 +417,7 @@ fn fit(config: &Desired, most: usize) -> Result<(), String> {
     if needed > most {
         return Err(format!(
             "the interfaces need {needed} entries of a table that has {most}: one each, and two \
-             where the port is no network device, for a bond, a sub-interface and a BVI; configure fewer"
+             where the port is no network device, for a bond, a tunnel, a sub-interface and a BVI; configure fewer"
         ));
     }
     Ok(())

@@ -38,6 +38,12 @@ impl OpenInterface {
             (Some(port), None) => port,
             (None, _) => match &config.kind {
                 Kind::Bond(_) => format!("bond, host by tap {tap}"),
+                Kind::Vxlan(tunnel) => format!(
+                    "vxlan {} from {} to {}, host by tap {tap}",
+                    tunnel.vni(),
+                    tunnel.local(),
+                    tunnel.remote()
+                ),
                 Kind::Sub { parent, .. } => format!("tags on {parent}, host by tap {tap}"),
                 _ => format!("loopback, tap {tap}"),
             },

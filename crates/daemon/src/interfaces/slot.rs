@@ -196,6 +196,10 @@ impl Slot {
                 Kind::Bond(spread) => Some(spread),
                 _ => None,
             },
+            tunnel: match self.config.kind {
+                Kind::Vxlan(tunnel) => Some(tunnel),
+                _ => None,
+            },
             l2: self.l2,
         };
         routing.bind(link, owned);

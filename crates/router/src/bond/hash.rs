@@ -39,7 +39,7 @@ fn type_at(p: &Pkt<'_>) -> usize {
 
 /// The hash of a frame. It moves the offset of the network header to where that is.
 #[inline(always)]
-pub(super) fn hash(p: &mut Pkt<'_>, headers: Headers) -> u32 {
+pub(crate) fn hash(p: &mut Pkt<'_>, headers: Headers) -> u32 {
     if headers == Headers::L2 {
         return addresses(p);
     }

@@ -13,8 +13,10 @@ pub mod show;
 pub use broadcast::Broadcast;
 pub(crate) use groups::{Bonds, Group, Groups};
 pub use hash::Headers;
+pub(crate) use hash::hash;
 pub use input::Input;
 pub use output::Output;
+pub(crate) use output::of;
 
 /// How a bond spreads what leaves over its members that are up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -75,7 +75,7 @@ impl Output {
 
 /// The bond that an interface is, or has tags on.
 #[inline(always)]
-pub(super) fn of(cx: &Cx, interface: InterfaceId) -> InterfaceId {
+pub(crate) fn of(cx: &Cx, interface: InterfaceId) -> InterfaceId {
     match cx.interfaces.load(interface).parent() {
         0 => interface,
         parent => parent,

@@ -9,6 +9,7 @@ use wire::ip4::{Header, LEN};
 
 use crate::context::Cx;
 use crate::icmp::{Error, tell};
+use crate::vxlan;
 
 edges! {
     /// Ways out of ip4-lookup.
@@ -17,6 +18,8 @@ edges! {
         Rewrite => Node("ip4-rewrite"),
         /// An own address, or a route that the kernel is to follow.
         Punt => Node("punt") as Punted,
+        /// VXLAN to an own address, where there are tunnels.
+        Vxlan => Node("vxlan-input"),
         /// No route: send an ICMP error.
         NoRoute => Node("icmp4-error") as Answered,
         /// A route of type unreachable: send an ICMP error.
@@ -46,7 +49,7 @@ impl Stage<Cx> for Lookup {
         let adjacency = cx.groups.bucket(entry.group(), hash);
         p.set_adjacency(adjacency);
         if adjacency < FIRST_FREE {
-            special(p, entry)
+            special(cx, p, entry)
         } else {
             Next::Rewrite
         }
@@ -83,8 +86,9 @@ pub fn flow_hash(p: &Pkt<'_>) -> u32 {
 }
 
 #[cold]
-fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
+fn special(cx: &Cx, p: &mut Pkt<'_>, entry: Entry) -> Next {
     match entry.decision(p.adjacency()) {
+        Special::Local if vxlan::is_datagram(cx, p) => Next::Vxlan,
         Special::Local | Special::Broadcast | Special::Punt => Next::Punt,
         Special::Blackhole => Next::Blackhole,
         Special::Unreachable => tell(p, Error::Unreachable, Next::Unreachable),

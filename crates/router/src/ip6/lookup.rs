@@ -10,6 +10,7 @@ use wire::ip6::{Header, LEN, at};
 
 use crate::context::Cx;
 use crate::icmp::{Error, tell};
+use crate::vxlan;
 
 edges! {
     /// Ways out of ip6-lookup.
@@ -18,6 +19,8 @@ edges! {
         Rewrite => Node("ip6-rewrite"),
         /// An own address, or a route that the kernel is to follow.
         Punt => Node("punt") as Punted,
+        /// VXLAN to an own address, where there are tunnels.
+        Vxlan => Node("vxlan-input"),
         /// No route: send an ICMPv6 error.
         NoRoute => Node("icmp6-error") as Answered,
         /// A route of type unreachable: send an ICMPv6 error.
@@ -65,7 +68,7 @@ impl Stage<Cx> for Lookup {
         let adjacency = cx.groups.bucket(entry.group(), hash);
         p.set_adjacency(adjacency);
         if adjacency < FIRST_FREE {
-            special(p, entry)
+            special(cx, p, entry)
         } else {
             Next::Rewrite
         }
@@ -120,8 +123,9 @@ pub fn flow_hash(p: &Pkt<'_>) -> u32 {
 }
 
 #[cold]
-fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
+fn special(cx: &Cx, p: &mut Pkt<'_>, entry: Entry) -> Next {
     match entry.decision(p.adjacency()) {
+        Special::Local if vxlan::is_datagram(cx, p) => Next::Vxlan,
         Special::Local | Special::Broadcast | Special::Punt => Next::Punt,
         Special::Blackhole => Next::Blackhole,
         // As Linux: the address itself is unreachable only where a neighbor does not answer.

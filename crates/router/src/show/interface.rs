@@ -136,7 +136,7 @@ fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> 
         mac: Some(i.mac.to_string()),
         host_of: match i.kind {
             Kind::Host { of } => Some(super::text::name(router, of)),
-            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Sub { .. } => None,
+            Kind::Routed { .. } | Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Sub { .. } => None,
         },
         absent: None,
         counts: Some(counts),

@@ -25,6 +25,7 @@ use crate::change::{
 use crate::family::{Family, Ip};
 use crate::l2::Bridges;
 use crate::snapshot::Snapshot;
+use crate::vxlan::Vxlans;
 
 /// Reason why a batch of changes was refused; nothing of it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -125,6 +126,7 @@ pub struct State {
     pub(crate) nexthops: NextHops,
     pub(crate) bridges: Bridges,
     pub(crate) bonds: Bonds,
+    pub(crate) vxlans: Vxlans,
     pub(crate) acls: Acls,
     pub(crate) alarms: Alarms,
 }
@@ -150,6 +152,7 @@ impl State {
             ),
             bridges: Bridges::default(),
             bonds: Bonds::default(),
+            vxlans: Vxlans::default(),
             acls: Acls::new(workers),
             alarms: Alarms::default(),
         }
@@ -229,14 +232,15 @@ impl State {
             Change::InterfaceSet(interface) => {
                 let id = interface.id;
                 let old = self.links.interfaces.insert(id, interface.clone());
-                self.links.follow_bond(id);
+                self.links.follow_kind(id);
                 self.interface_line(id);
                 let old = old.and_then(|i| i.l2);
                 let bridged = self.connect(id, old, interface.l2);
                 let bonded = self.bonds.follow(&self.links, id, [old, interface.l2]);
+                let tunneled = self.vxlans.follow(&self.links, id);
                 self.bridges.own(id, Some(interface))?;
                 self.refresh_adjacencies(id)?;
-                return Ok(bridged || bonded);
+                return Ok(bridged || bonded || tunneled);
             }
             &Change::InterfaceDelete(id) => return self.interface_delete(id),
             Change::BridgeSet(domain) => {
@@ -321,7 +325,8 @@ impl State {
         Ok(false)
     }
 
-    /// An interface is no more. True if it was in a bridge domain, or of a bond.
+    /// An interface is no more. True if it was in a bridge domain, of a bond, or a
+    /// tunnel.
     fn interface_delete(&mut self, id: InterfaceId) -> Result<bool, Full> {
         let old = self.links.interfaces.remove(&id);
         self.links.sources.addresses.remove(&id);
@@ -329,13 +334,14 @@ impl State {
         let old = old.and_then(|i| i.l2);
         let bridged = self.connect(id, old, None);
         let bonded = self.bonds.follow(&self.links, id, [old, None]);
+        let tunneled = self.vxlans.follow(&self.links, id);
         let neighbors = self.links.neighbors.keys();
         let gone: Vec<_> = neighbors.filter(|(_, i)| *i == id).copied().collect();
         for (address, interface) in gone {
             self.neighbor_delete(interface, address)?;
         }
         self.refresh_adjacencies(id)?;
-        Ok(bridged || bonded)
+        Ok(bridged || bonded || tunneled)
     }
 
     /// An interface has these access lists in a direction from now on.
@@ -363,6 +369,7 @@ impl State {
             self.links.sources.clone(),
             self.bridges.domains(),
             (self.bonds.groups(), self.bonds.lacpdus()),
+            self.vxlans.tunnels(),
             self.acls.lists(),
         )
     }
@@ -420,11 +427,15 @@ impl State {
                 Kind::Routed { host: Some(host) }
                 | Kind::Bond {
                     host: Some(host), ..
+                }
+                | Kind::Vxlan {
+                    host: Some(host), ..
                 } if !addressed => (Mode::Unaddressed, host),
                 Kind::Sub { host, .. } if !addressed => (Mode::Unaddressed, host.unwrap_or(0)),
-                Kind::Routed { host } | Kind::Bond { host, .. } | Kind::Sub { host, .. } => {
-                    (Mode::Routed, host.unwrap_or(0))
-                }
+                Kind::Routed { host }
+                | Kind::Bond { host, .. }
+                | Kind::Vxlan { host, .. }
+                | Kind::Sub { host, .. } => (Mode::Routed, host.unwrap_or(0)),
             };
             interface::Interface {
                 mac: i.mac.0,

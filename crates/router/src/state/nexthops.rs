@@ -17,7 +17,7 @@ use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 
 use super::Neighbor;
-use crate::arc::BOND;
+use crate::arc::{BOND, VXLAN};
 use crate::change::{Feature, Interface, InterfaceId, Kind, L2, Path};
 use crate::family::Family;
 use crate::source::Sources;
@@ -45,18 +45,24 @@ impl Links {
         own.map(|((_, feature), _)| *feature).collect()
     }
 
-    /// What leaves by an interface passes bond-output from now on, if it is a bond or has tags on
-    /// one.
-    pub(super) fn follow_bond(&mut self, id: InterfaceId) {
+    /// What leaves by an interface passes bond-output or vxlan-encap from now on, if it is a bond or
+    /// a tunnel, or has tags on one.
+    pub(super) fn follow_kind(&mut self, id: InterfaceId) {
         let kind = |id: InterfaceId| self.interfaces.get(&id).map(|i| i.kind);
         let its = kind(id).and_then(|its| match its {
             Kind::Sub { parent, .. } => kind(parent),
             its => Some(its),
         });
-        match its {
-            Some(Kind::Bond { .. }) => self.features.insert((id, BOND), 0),
-            _ => self.features.remove(&(id, BOND)),
-        };
+        let is = [
+            (BOND, matches!(its, Some(Kind::Bond { .. }))),
+            (VXLAN, matches!(its, Some(Kind::Vxlan { .. }))),
+        ];
+        for (feature, is) in is {
+            match is {
+                true => self.features.insert((id, feature), 0),
+                false => self.features.remove(&(id, feature)),
+            };
+        }
     }
 
     /// True if an interface is at layer 2: it says so, or another one is cross-connected to it.

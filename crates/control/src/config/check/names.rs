@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::config::desired::OpenPort;
-use crate::config::model::PortKind;
+use crate::config::model::{Config, PortKind};
 use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
 use crate::config::{device_name, router_end};
@@ -171,21 +171,16 @@ fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
             let port = OpenPort::of(parent, config.ports.get(parent)).kind;
             (
                 Device::Own,
-                (!port.is_device() || config.bondethernets.contains_key(parent))
+                (!port.is_device() || has_no_port(config, parent))
                     .then(|| device_name(&entry.name)),
             )
         }
         InterfaceKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
-        InterfaceKind::Interface(_) if config.bondethernets.contains_key(&entry.name) => {
+        InterfaceKind::Interface(_) if has_no_port(config, &entry.name) => {
             (Device::Own, Some(device_name(&entry.name)))
         }
-        // A tunnel has no device without `lcp`; that of a TAP is known.
-        InterfaceKind::Interface(_)
-            if config.vxlan_tunnels.contains_key(&entry.name)
-                || config.taps.contains_key(&entry.name) =>
-        {
-            return None;
-        }
+        // That of a TAP is known.
+        InterfaceKind::Interface(_) if config.taps.contains_key(&entry.name) => return None,
         InterfaceKind::Interface(_) => {
             let open = OpenPort::of(&entry.name, config.ports.get(&entry.name));
             (device_of(&open.kind), open.device(&entry.name))
@@ -200,6 +195,11 @@ fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
         word: entry.word(),
         path: whole(entry),
     })
+}
+
+/// Returns true if it is a bond or a tunnel: a tap is its only device.
+fn has_no_port(config: &Config, name: &str) -> bool {
+    config.bondethernets.contains_key(name) || config.vxlan_tunnels.contains_key(name)
 }
 
 fn device_of(kind: &PortKind) -> Device {

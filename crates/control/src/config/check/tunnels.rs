@@ -34,6 +34,11 @@ fn vxlans(c: &mut Checker<'_>) {
                 "2147483647 is the last",
             );
         }
+        if c.config.ports.contains_key(name) {
+            let message = format!("vxlan_tunnel {name} cannot have a port");
+            let help = "remove it: the route to remote says where packets leave";
+            c.error(&to!["ports", name], message, help);
+        }
         let vni = tunnel.vni;
         if vni > 0 && vnis[&vni] > 1 {
             let message = format!("vxlan_tunnel {name} VNI {vni} is not unique");
