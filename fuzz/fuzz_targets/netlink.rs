@@ -22,6 +22,7 @@ pub fn check(bytes: &[u8]) {
         on: None,
         l2: None,
         bond: None,
+        tunnel: None,
     };
     let _ = translator.bind(2, owned);
     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {

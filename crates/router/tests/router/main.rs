@@ -31,3 +31,4 @@ mod show;
 mod sound;
 mod state;
 mod vlan;
+mod vxlan;
