@@ -38,3 +38,4 @@ mod tcp;
 mod testpmd;
 mod trex;
 mod unnumbered;
+mod vxlan;

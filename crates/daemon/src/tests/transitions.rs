@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 60] = [
+const CONFIGS: [&str; 63] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -76,6 +76,10 @@ const CONFIGS: [&str; 60] = [
     "ports: { m: { null: {} } }\ninterfaces: { tap0: { l2xc: m }, m: { l2xc: tap0 } }\ntaps: { tap0: { host: { name: tap0, bridge: br0, bridge-create: yes } } }",
     "taps: { tap0: { host: { name: t0, bridge: br1, bridge-create: yes, namespace: blue, namespace-create: yes } }, tap1: { description: x, host: { name: t1, bridge: br1, bridge-create: yes, namespace: blue, namespace-create: yes } } }",
     "interfaces: { tap1: { mtu: 9000, state: down } }\ntaps: { tap0: { description: y, host: { name: t1, mac: 02:00:00:00:00:09, bridge: br0, bridge-create: yes } }, tap1: { description: z, rx-ring-size: 512, host: { name: t0, mtu: 9000, namespace: blue, namespace-create: yes } } }\nbridgedomains: { bd1: { mtu: 9000, interfaces: [ tap1 ] } }",
+    // VXLAN tunnels: other ends, other families, in a bridge domain, cross-connected, routed, with tags.
+    "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { e0: { addresses: [ 10.0.5.1/24 ] }, m: { mtu: 9000 }, vxlan_tunnel1: { mtu: 9000 } }\nvxlan_tunnels: { vxlan_tunnel1: { local: 10.0.5.1, remote: 10.0.5.2, vni: 7 } }\nbridgedomains: { bd1: { mtu: 9000, interfaces: [ vxlan_tunnel1, m ] } }",
+    "interfaces: { e0: { addresses: [ 10.0.5.1/24 ] }, e1: { mtu: 9000, l2xc: vxlan_tunnel1 }, vxlan_tunnel1: { mtu: 9000, l2xc: e1 }, vxlan_tunnel2: { mtu: 1400, lcp: vx2, addresses: [ 10.0.6.1/24 ], sub-interfaces: { 100: { lcp: vx2.100, addresses: [ 10.0.7.1/24 ] } } } }\nvxlan_tunnels: { vxlan_tunnel1: { local: 10.0.5.1, remote: 10.0.5.3, vni: 8 }, vxlan_tunnel2: { description: x, local: 2001:db8::1, remote: 2001:db8::2, vni: 7 }, vxlan_tunnel3: { local: 10.0.5.1, remote: 10.0.5.9, vni: 16777215 } }",
+    "interfaces: { e0: { addresses: [ 10.0.5.1/24 ] }, vxlan_tunnel1: { mtu: 1400, state: down, addresses: [ 10.0.6.1/24 ] }, vxlan_tunnel2: { description: y } }\nvxlan_tunnels: { vxlan_tunnel1: { local: 2001:db8::1, remote: 2001:db8::2, vni: 8 }, vxlan_tunnel2: { local: 2001:db8::1, remote: 2001:db8::2, vni: 9 } }",
     // Borrowed addresses: of a loopback, of another link, lent to the lender.
     "loopbacks: { loop0: { addresses: [ 10.0.0.1/32, 2001:db8::1/128 ] } }\ninterfaces: { e0: { unnumbered: loop0, sub-interfaces: { 5: { unnumbered: loop0 } } }, e1: { unnumbered: loop0 } }",
     "loopbacks: { loop0: { unnumbered: e1 } }\ninterfaces: { e0: { unnumbered: e1, sub-interfaces: { 5: { unnumbered: e1 } } }, e1: { addresses: [ 10.0.0.1/24, 10.0.0.2/24, 2001:db8::1/64, fe80::1/64 ] } }",

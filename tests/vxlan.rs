@@ -1,0 +1,116 @@
+//! VXLAN tunnels: two routers with a bridge each and a tunnel between these, and the host's kernel at
+//! the other end of one.
+
+use crate::harness::{Directory, Netns, Router, patience, skipped, until};
+use crate::tcp::exchange;
+
+/// The addresses of the underlay's ends.
+const ENDS4: [&str; 2] = ["10.1.0.1", "10.1.0.2"];
+const ENDS6: [&str; 2] = ["2001:db8:1::1", "2001:db8:1::2"];
+
+/// The tap port of each router, whose other end is the station's device.
+const STATION: &str = "s0";
+
+/// A router with a memif to the other one, and a bridge of the tunnel and a station's port.
+fn configuration(directory: &Directory, at: usize, ends: [&str; 2], vni: u32) -> String {
+    let socket = directory.path().join("m.sock").display().to_string();
+    let (role, own) = (["server", "client"][at], at + 1);
+    let (local, remote) = (ends[at], ends[1 - at]);
+    format!(
+        "interfaces:
+  m: {{ mtu: 1600, addresses: [ 10.1.0.{own}/24, '2001:db8:1::{own}/64' ] }}
+  s: {{ mtu: 1500 }}
+  vxlan_tunnel1: {{ mtu: 1500 }}
+vxlan_tunnels:
+  vxlan_tunnel1: {{ local: '{local}', remote: '{remote}', vni: {vni} }}
+bridgedomains:
+  bd1: {{ mtu: 1500, interfaces: [ s, vxlan_tunnel1 ] }}
+ports:
+  m: {{ memif: {{ socket: {socket}, role: {role} }} }}
+  s: {{ tap: {{ name: {STATION} }} }}
+"
+    )
+}
+
+struct Lab {
+    routers: [Router; 2],
+    hosts: [Netns; 2],
+    directory: Directory,
+}
+
+impl Lab {
+    fn start(ends: [&str; 2]) -> Self {
+        let directory = Directory::new();
+        let hosts = ["left", "right"].map(|name| Netns::with_ipv6(name).expect("root may"));
+        let start = |at: usize| Router::start(&hosts[at], &configuration(&directory, at, ends, 7));
+        let routers = [start(0), start(1)];
+        for (at, host) in hosts.iter().enumerate() {
+            for to in [
+                format!("address add 10.9.0.{}/24 dev {STATION}", at + 1),
+                format!("link set {STATION} up"),
+            ] {
+                host.ip(&to).expect("the station's device is there");
+            }
+        }
+        Lab {
+            routers,
+            hosts,
+            directory,
+        }
+    }
+
+    fn said(&self) -> String {
+        let all = self.routers.each_ref().map(|router| {
+            let shown = [&["errors"][..], &["vxlan", "tunnel"], &["interface"]];
+            shown.map(|words| router.show_text(words)).join("\n") + &router.process.log()
+        });
+        all.join("\n")
+    }
+
+    /// Whether the right station answers to the left one, in the end.
+    fn answers(&self, bytes: u16) -> bool {
+        let ping = format!("ping -n -c 1 -W 1 -s {bytes} -M do 10.9.0.2");
+        until(patience(), || self.hosts[0].sh(&ping).is_ok())
+    }
+
+    fn apply(&self, at: usize, ends: [&str; 2], vni: u32) {
+        let file = self.directory.path().join("next.yaml");
+        let yaml = configuration(&self.directory, at, ends, vni);
+        std::fs::write(&file, yaml).expect("written");
+        let said = self.routers[at].ask(&["apply", "-c", &file.display().to_string()]);
+        said.unwrap_or_else(|error| panic!("{error}\n{}", self.said()));
+    }
+}
+
+#[test]
+fn two_bridges_are_one_over_ip4_and_ip6() {
+    const NAME: &str = "two_bridges_are_one_over_ip4_and_ip6";
+    if skipped(NAME, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Lab::start(ENDS4);
+    // Full frames go through: the underlay takes 1600 bytes.
+    assert!(lab.answers(1472), "{}", lab.said());
+    exchange(&lab.hosts[1], [10, 9, 0, 2], &lab.hosts[0], |_| {});
+    let shown = lab.routers[0].show(&["vxlan", "tunnel"]);
+    let wanted = [ENDS4[0], ENDS4[1]].map(serde_json::Value::from);
+    let tunnel = &shown["tunnels"][0];
+    assert_eq!([&tunnel["local"], &tunnel["remote"]], wanted.each_ref());
+    assert_eq!(tunnel["vni"], 7);
+
+    // Other networks at the ends: nothing comes through, until both have the same.
+    lab.apply(0, ENDS4, 9);
+    let ping = lab.hosts[0].sh("ping -n -c 2 -W 1 10.9.0.2");
+    assert!(ping.is_err(), "{ping:?}\n{}", lab.said());
+    lab.apply(1, ENDS4, 9);
+    assert!(lab.answers(1472), "{}", lab.said());
+
+    // Over IPv6, while stations stay what they are.
+    for at in [0, 1] {
+        lab.apply(at, ENDS6, 9);
+    }
+    assert!(lab.answers(1472), "{}", lab.said());
+    exchange(&lab.hosts[0], [10, 9, 0, 1], &lab.hosts[1], |_| {});
+    let shown = lab.routers[0].show(&["vxlan", "tunnel"]);
+    assert_eq!(shown["tunnels"][0]["remote"], ENDS6[1]);
+}
