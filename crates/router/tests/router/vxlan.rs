@@ -201,6 +201,9 @@ fn frames_come_out_as_if_they_had_come_in_at_the_tunnel() {
     lab.check_buffers(0);
 }
 
+/// A change of a frame.
+type Edit<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn what_is_wrong_is_a_counted_drop() {
     let good = packed(&frame(7, 100));
@@ -212,7 +215,7 @@ fn what_is_wrong_is_a_counted_drop() {
         seal(&mut frame);
         frame
     };
-    let cases: [(&dyn Fn(&mut Vec<u8>), &str, &str); 7] = [
+    let cases: [(Edit<'_>, &str, &str); 7] = [
         (&|f| f.truncate(42), "vxlan-input", "Truncated"),
         (&|f| f.truncate(49), "vxlan-input", "Truncated"),
         (&|f| f[42] = 0xf7, "vxlan-input", "NoVni"),
