@@ -8,6 +8,7 @@ use std::thread;
 mod api;
 mod captures;
 mod devices;
+mod lacp;
 mod memif;
 mod netlink;
 mod packets;
@@ -24,6 +25,7 @@ const TARGETS: &[Target] = &[
     ("api", api::check),
     ("captures", captures::check),
     ("devices", devices::check),
+    ("lacp", lacp::check),
     ("memif", memif::check),
     ("netlink", netlink::check),
     ("packets", packets::check),
