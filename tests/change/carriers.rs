@@ -95,7 +95,8 @@ fn what_the_plan_calls_quiet_loses_no_packet() {
     let mut random = Random::new(NAME);
     let bare = yaml(&[false; 2 * FIELDS.len() + ROUTES.len()]);
     let router = Router::start(&hosts.router, &bare);
-    for walk in 0..WALKS {
+    let mut all_others = 0;
+    for _ in 0..WALKS {
         let (mut choice, mut quiet, mut others) = (Choice::default(), 0, 0);
         without_loss(&hosts, || {
             while quiet < QUIET {
@@ -113,9 +114,10 @@ fn what_the_plan_calls_quiet_loses_no_packet() {
                 }
             }
         });
-        assert!(others > 0, "{walk}: nothing is said to interrupt");
+        all_others += others;
         becomes(&router, &bare);
         let (left, right) = hosts.raw();
         assert!(forwards(&left, &right), "{}", router.process.log());
     }
+    assert!(all_others > 0, "nothing is said to interrupt");
 }

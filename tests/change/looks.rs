@@ -5,7 +5,7 @@ use std::thread;
 use super::{Netns, Router, change, skipped};
 
 /// Loopbacks: each that comes is a step.
-const MANY: usize = 100;
+const MANY: usize = 250;
 
 /// The loopbacks in force.
 fn loopbacks(router: &Router) -> usize {
