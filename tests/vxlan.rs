@@ -1,5 +1,4 @@
-//! VXLAN tunnels: two routers with a bridge each and a tunnel between these, and the host's kernel at
-//! the other end of one.
+//! VXLAN tunnels: two routers with a bridge each and a tunnel between these.
 
 use crate::harness::{Directory, Netns, Router, patience, skipped, until};
 use crate::tcp::exchange;
