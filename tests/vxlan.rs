@@ -17,7 +17,7 @@ fn configuration(directory: &Directory, at: usize, ends: [&str; 2], vni: u32) ->
     let (local, remote) = (ends[at], ends[1 - at]);
     format!(
         "interfaces:
-  m: {{ mtu: 1600, addresses: [ 10.1.0.{own}/24, '2001:db8:1::{own}/64' ] }}
+  m: {{ mac: 02:00:00:00:01:0{own}, mtu: 1600, addresses: [ 10.1.0.{own}/24, '2001:db8:1::{own}/64' ] }}
   s: {{ mtu: 1500 }}
   vxlan_tunnel1: {{ mtu: 1500 }}
 vxlan_tunnels:
