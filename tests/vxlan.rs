@@ -106,7 +106,6 @@ fn two_bridges_are_one_over_ip4() {
 }
 
 #[test]
-#[ignore = "both ends of the underlay have one Ethernet address, so IPv6 finds its address taken"]
 fn two_bridges_are_one_over_ip6() {
     if skipped("two_bridges_are_one_over_ip6", &["ip", "ping"]) {
         return;
