@@ -121,3 +121,72 @@ fn two_bridges_are_one_over_ip6() {
     let shown = lab.routers[0].show(&["vxlan", "tunnel"]);
     assert_eq!(shown["tunnels"][0]["remote"], ENDS6[1]);
 }
+
+/// The kernel's VXLAN device in a namespace of guests, behind a TAP: the underlay is a bridge with
+/// the router in it.
+fn beside_the_kernel(ends: [&str; 2]) {
+    let netns = Netns::with_ipv6("router").expect("root may");
+    let guests = Netns::with_ipv6("guests").expect("root may");
+    let (local, remote, name) = (ends[0], ends[1], guests.name());
+    let router = Router::start(
+        &netns,
+        &format!(
+            "interfaces:
+  tap0: {{ mtu: 1500 }}
+  vxlan_tunnel1: {{ mac: 02:00:00:00:02:01, mtu: 1400, addresses: [ 10.9.0.1/24 ] }}
+taps:
+  tap0: {{ host: {{ name: u0, mtu: 1500, namespace: {name} }} }}
+vxlan_tunnels:
+  vxlan_tunnel1: {{ local: '{local}', remote: '{remote}', vni: 7 }}
+bridgedomains:
+  bd1: {{ mtu: 1500, bvi: loop0, interfaces: [ tap0 ] }}
+loopbacks:
+  loop0: {{ mtu: 1500, addresses: [ 10.1.0.1/24, '2001:db8:1::1/64' ] }}
+"
+        ),
+    );
+    for to in [
+        "address add 10.1.0.2/24 dev u0".to_owned(),
+        "address add 2001:db8:1::2/64 dev u0 nodad".to_owned(),
+        format!("link add vx0 type vxlan id 7 local {remote} remote {local} dstport 4789"),
+        "link set vx0 mtu 1400 up".to_owned(),
+        "address add 10.9.0.2/24 dev vx0".to_owned(),
+    ] {
+        guests.ip(&to).expect("the kernel takes it");
+    }
+    let pings = |netns: &Netns, to: &str| {
+        let ping = format!("ping -n -c 1 -W 1 -s 1372 -M do {to}");
+        let so = until(patience(), || netns.sh(&ping).is_ok());
+        let said = [&["errors"][..], &["runtime"]].map(|words| router.show_text(words));
+        assert!(so, "{to}: {}\n{}", said.concat(), router.process.log());
+    };
+    pings(&netns, "10.9.0.2");
+    pings(&guests, "10.9.0.1");
+    exchange(&guests, [10, 9, 0, 2], &netns, |_| {});
+}
+
+#[test]
+fn the_kernel_is_at_the_other_end_over_ip4() {
+    const NAME: &str = "the_kernel_is_at_the_other_end_over_ip4";
+    if !skipped(NAME, &["ip", "ping"]) && has_vxlan(NAME) {
+        beside_the_kernel(ENDS4);
+    }
+}
+
+#[test]
+fn the_kernel_is_at_the_other_end_over_ip6() {
+    const NAME: &str = "the_kernel_is_at_the_other_end_over_ip6";
+    if !skipped(NAME, &["ip", "ping"]) && has_vxlan(NAME) {
+        beside_the_kernel(ENDS6);
+    }
+}
+
+/// Whether this kernel has VXLAN devices; says so if it has not.
+fn has_vxlan(name: &str) -> bool {
+    let netns = Netns::create("try").expect("root may");
+    let made = netns.ip("link add vx0 type vxlan id 1 dstport 4789");
+    if let Err(error) = &made {
+        println!("SKIP {name}: {error}");
+    }
+    made.is_ok()
+}

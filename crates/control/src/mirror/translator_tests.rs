@@ -364,6 +364,33 @@ fn a_bond_is_as_its_members() {
 }
 
 #[test]
+fn a_tunnel_has_other_ends_at_once() {
+    let tunnel = |vni| Tunnel::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), vni).unwrap();
+    let mut translator = three_links();
+    let bound = translator.bind(
+        13,
+        Binding {
+            tunnel: Some(tunnel(7)),
+            ..owned(3)
+        },
+    );
+    let kinds = |changes: &[Change]| {
+        let of = |change: &Change| match change {
+            Change::InterfaceSet(i) => Some(i.kind),
+            _ => None,
+        };
+        changes.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let kind = |vni| Kind::Vxlan {
+        tunnel: tunnel(vni),
+        host: None,
+    };
+    assert_eq!(kinds(&bound), [kind(7)]);
+    assert_eq!(kinds(&translator.set_tunnel(13, tunnel(8))), [kind(8)]);
+    assert_eq!(translator.set_tunnel(13, tunnel(8)), []);
+}
+
+#[test]
 fn a_dump_removes_what_it_does_not_show_and_says_only_what_differs() {
     let mut translator = three_links();
     let routes = [1u8, 2, 3].map(|n| {
