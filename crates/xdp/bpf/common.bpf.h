@@ -18,6 +18,9 @@
 #define ETH_LEN 14
 #define ETHERTYPE_IP4 0x0800
 #define ETHERTYPE_IP6 0x86dd
+#define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_SERVICE_VLAN 0x88a8
+#define TAG_LEN 4
 #define IP4_LEN 20
 #define IP4_VERSION 4
 #define IP4_IHL 5

@@ -20,8 +20,6 @@
 
 #include <linux/in.h>
 
-#define ETHERTYPE_VLAN 0x8100
-#define ETHERTYPE_SERVICE_VLAN 0x88a8
 /* VLAN identifier in a tag. */
 #define VLAN 0xfff
 #define DHCP_CLIENT 68

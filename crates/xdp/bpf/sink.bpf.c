@@ -10,6 +10,8 @@
 #define TRAILER 16
 #define TRAILER_MAGIC 0xab
 #define TRAILER_TIME 8
+/* VLAN tags that may stand before a packet. */
+#define TAGS 2
 /* Longest packet whose end is looked for, in bytes. */
 #define LONGEST 0x3fff
 
@@ -112,16 +114,30 @@ static __always_inline int parse_ip6(struct packet *p, const __u8 *ip, const __u
 	return 1;
 }
 
+static __always_inline int is_tag(__u16 kind)
+{
+	return kind == bpf_htons(ETHERTYPE_VLAN) || kind == bpf_htons(ETHERTYPE_SERVICE_VLAN);
+}
+
 static __always_inline int parse(struct xdp_md *ctx, struct packet *p)
 {
 	const __u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const __u8 *ip = data + ETH_LEN;
+	__u16 kind;
+	int tags;
 
 	if (ip > end)
 		return 0;
-	if (LOAD16(data + 12) == bpf_htons(ETHERTYPE_IP4))
+	kind = LOAD16(ip - 2);
+	for (tags = 0; tags < TAGS && is_tag(kind); tags++) {
+		ip += TAG_LEN;
+		if (ip > end)
+			return 0;
+		kind = LOAD16(ip - 2);
+	}
+	if (kind == bpf_htons(ETHERTYPE_IP4))
 		return parse_ip4(p, ip, end);
-	return LOAD16(data + 12) == bpf_htons(ETHERTYPE_IP6) && parse_ip6(p, ip, end);
+	return kind == bpf_htons(ETHERTYPE_IP6) && parse_ip6(p, ip, end);
 }
 
 static __always_inline int below(const struct address *a, const struct address *b)

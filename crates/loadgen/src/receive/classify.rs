@@ -1,10 +1,10 @@
 //! Finds the stream that a packet belongs to.
 
-use wire::{eth, ip, ip4, ip6};
+use wire::{eth, ip, ip4, ip6, vlan};
 
 use crate::model::stream::Stream;
 
-/// A version of IP: IPv4 without options (RFC 791) or IPv6 (RFC 8200), in untagged Ethernet.
+/// A version of IP: IPv4 without options (RFC 791) or IPv6 (RFC 8200), behind up to two VLAN tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// IPv4.
@@ -13,7 +13,8 @@ pub enum Version {
     Ip6,
 }
 
-/// The parts of a stream's packets that no router changes, by which they are recognized.
+/// The parts of a stream's packets that no router changes, by which they are recognized. VLAN tags are
+/// not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
     /// The version of IP.
@@ -47,12 +48,20 @@ impl Key {
     /// None if the Ethernet frame has no packet that can be recognized.
     #[inline]
     pub fn of(frame: &[u8]) -> Option<Self> {
-        let (ethernet, packet) = eth::Header::parse(frame)?;
-        match ethernet.ethertype() {
+        Self::behind_tags(frame).map(|(_, key)| key)
+    }
+
+    /// The same, behind the offset of the IP header.
+    #[inline]
+    fn behind_tags(frame: &[u8]) -> Option<(usize, Self)> {
+        let (ethernet, rest) = eth::Header::parse(frame)?;
+        let (kind, packet) = vlan::behind_tags(ethernet.ethertype(), rest)?;
+        let key = match kind {
             eth::IP4 => Self::ip4(packet),
             eth::IP6 => Self::ip6(packet),
             _ => None,
-        }
+        };
+        Some((frame.len() - packet.len(), key?))
     }
 
     #[inline]
@@ -88,7 +97,7 @@ fn ports(transport: &[u8]) -> u32 {
     ports.map_or(0, u32::from_be_bytes)
 }
 
-/// Offsets of the fields in an Ethernet frame, in bytes.
+/// Offsets of the fields in a packet, in bytes.
 struct Offsets {
     length: usize,
     protocol: usize,
@@ -101,18 +110,18 @@ impl Offsets {
     const fn of(version: Version) -> Self {
         match version {
             Version::Ip4 => Self {
-                length: eth::LEN + ip4::at::TOTAL_LEN,
-                protocol: eth::LEN + ip4::at::PROTO,
-                source: eth::LEN + ip4::at::SRC,
-                destination: eth::LEN + ip4::at::DST,
-                ports: eth::LEN + ip4::LEN,
+                length: ip4::at::TOTAL_LEN,
+                protocol: ip4::at::PROTO,
+                source: ip4::at::SRC,
+                destination: ip4::at::DST,
+                ports: ip4::LEN,
             },
             Version::Ip6 => Self {
-                length: eth::LEN + ip6::at::PAYLOAD_LEN,
-                protocol: eth::LEN + ip6::at::NEXT_HEADER,
-                source: eth::LEN + ip6::at::SRC,
-                destination: eth::LEN + ip6::at::DST,
-                ports: eth::LEN + ip6::LEN,
+                length: ip6::at::PAYLOAD_LEN,
+                protocol: ip6::at::NEXT_HEADER,
+                source: ip6::at::SRC,
+                destination: ip6::at::DST,
+                ports: ip6::LEN,
             },
         }
     }
@@ -133,6 +142,7 @@ impl Match {
     /// nor IPv6, or if a variable changes length or protocol.
     pub fn of(stream: &Stream) -> Option<Self> {
         let frame = stream.frame();
+        let (ip, key) = Key::behind_tags(&frame)?;
         let Key {
             version,
             length,
@@ -140,17 +150,20 @@ impl Match {
             source,
             destination,
             ports,
-        } = Key::of(&frame)?;
+        } = key;
         let at = Offsets::of(version);
-        let varies = |from, to| stream.writes(from..to);
-        if varies(eth::ETHERTYPE_AT, eth::LEN + 1)
+        // Which VLAN a tag names may vary, its type and those of what follows may not.
+        let types = (eth::ETHERTYPE_AT..ip).step_by(vlan::LEN);
+        let varies = |from: usize, to: usize| stream.writes(ip + from..ip + to);
+        if types.into_iter().any(|kind| stream.writes(kind..kind + 2))
+            || varies(0, 1)
             || varies(at.length, at.length + 2)
             || varies(at.protocol, at.protocol + 1)
         {
             return None;
         }
         let has_ports = matches!(protocol, ip::TCP | ip::UDP) && !varies(at.ports, at.ports + 4);
-        let range = |address, at| stream.values(address, at, version.address());
+        let range = |address, at: usize| stream.values(address, ip + at, version.address());
         Some(Self {
             version,
             length,
@@ -229,7 +242,7 @@ mod tests {
         stream.variables.push(variable);
         stream.steps.push(Step::Write {
             variable: 0,
-            offset: IP6.destination + 12,
+            offset: eth::LEN + IP6.destination + 12,
             add: 0,
             big_endian: true,
         });
@@ -275,6 +288,36 @@ mod tests {
     }
 
     #[test]
+    fn tags_do_not_matter_but_what_they_are_may_not_vary() {
+        let untagged = streams("bench", Way::Out, "vm=var2,size=100").remove(0);
+        let tagged = streams("bench", Way::Out, "vm=var2,size=104,vlan=10").remove(0);
+        let known = Match::of(&untagged).unwrap();
+        assert_eq!(Match::of(&tagged), Some(known));
+        let frame = tagged.frame();
+        assert!(known.matches(&Key::of(&frame).unwrap()));
+        let second = [&frame[..12], &[0x88, 0xa8, 0, 7], &frame[12..]].concat();
+        assert!(known.matches(&Key::of(&second).unwrap()));
+        let third = [&second[..12], &[0x88, 0xa8, 0, 7], &second[12..]].concat();
+        assert!(Key::of(&third).is_none() && Key::of(&frame[..17]).is_none());
+        for (at, width, is_known) in [
+            (14, 2, true),
+            (12, 2, false),
+            (16, 1, false),
+            (17, 2, false),
+        ] {
+            let mut stream = tagged.clone();
+            stream.variables.push(Variable::range("", width, 1, 9));
+            stream.steps.push(Step::Write {
+                variable: stream.variables.len() - 1,
+                offset: at,
+                add: 0,
+                big_endian: true,
+            });
+            assert_eq!(Match::of(&stream).is_some(), is_known, "{at}");
+        }
+    }
+
+    #[test]
     fn the_rest_of_an_address_is_fixed() {
         let low = |bits: u128, stream: &Stream| {
             let (first, last) = Match::of(stream).unwrap().destination;
@@ -292,12 +335,12 @@ mod tests {
             *place = offset;
             low(64 + 32, &stream)
         };
-        assert_eq!(at(IP6.destination + 4), (4 << 64, 254 << 64));
-        assert_eq!(at(IP6.destination + 14), (0, 0xffff));
+        assert_eq!(at(eth::LEN + IP6.destination + 4), (4 << 64, 254 << 64));
+        assert_eq!(at(eth::LEN + IP6.destination + 14), (0, 0xffff));
         // What wraps takes all values.
         stream = ip6(62, 12, Variable::range("", 1, 250, 255));
         if let Some(Step::Write { add, offset, .. }) = stream.steps.last_mut() {
-            (*add, *offset) = (3, IP6.destination + 15);
+            (*add, *offset) = (3, eth::LEN + IP6.destination + 15);
         }
         assert_eq!(low(8, &stream), (0, 0xff));
     }
@@ -312,11 +355,11 @@ mod tests {
             big_endian: true,
         };
         assert!(Match::of(&stream).unwrap().ports.is_some());
-        stream.steps.push(write(IP4.ports));
+        stream.steps.push(write(eth::LEN + IP4.ports));
         assert_eq!(Match::of(&stream).unwrap().ports, None);
-        stream.steps.push(write(IP4.source + 1));
+        stream.steps.push(write(eth::LEN + IP4.source + 1));
         assert_eq!(Match::of(&stream).unwrap().source, (0, u32::MAX.into()));
-        stream.steps.push(write(IP4.protocol - 3));
+        stream.steps.push(write(eth::LEN + IP4.protocol - 3));
         assert_eq!(Match::of(&stream), None);
         let mut other = streams("bench", Way::Out, "").remove(0);
         other.packet[12] = 0x86;

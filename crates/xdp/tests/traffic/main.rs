@@ -234,6 +234,31 @@ fn ip6_is_counted() {
     assert_eq!(sink.other().expect("counts"), rest);
 }
 
+/// Packets behind one and two tags are counted as those without; behind three they are not looked for.
+#[test]
+fn tagged_packets_are_counted() {
+    let Some((_alone, pair)) = alone_with_pair("tagged_packets_are_counted") else {
+        return;
+    };
+    let lengths = [60, 70, 80, 90];
+    let sink = attach(&pair, &lengths.map(of_length));
+    const TAGS: [[u8; 4]; 3] = [[0x88, 0xa8, 0, 7], [0x81, 0, 0x20, 10], [0x81, 0, 0, 11]];
+    let tagged = |(tags, len): (usize, usize)| {
+        let mut stream = stream(len, 1);
+        stream.frame.splice(12..12, TAGS[..tags].concat());
+        stream
+    };
+    let streams = lengths
+        .into_iter()
+        .enumerate()
+        .map(|(tags, len)| tagged((tags, len)));
+    let totals = send(&pair, streams.collect(), 50_000, 20_000);
+    let counts = settled(&sink, totals.sent.iter().map(|count| count.packets).sum());
+    assert_eq!(counts[..3], totals.sent[..3]);
+    assert_eq!(counts[3], StreamCount::default());
+    assert_eq!(sink.other().expect("counts"), totals.sent[3].packets);
+}
+
 /// The frames as a host receives them: checksum right, fields in their ranges, the rest untouched.
 #[test]
 fn frames_are_right() {

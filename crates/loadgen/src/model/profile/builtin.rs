@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wire::craft::Packet;
 use wire::eth::{self, MIN_FRAME, Mac};
-use wire::{ip, ip4, ip6, udp};
+use wire::{ip, ip4, ip6, udp, vlan};
 
 use super::{Tunables, Way};
 use crate::model::fields::{Op, Step, Variable};
@@ -25,7 +25,7 @@ pub struct Builtin {
 pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "bench",
-        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|tuple|size|cached, flow=no-fs|fs|fsl, pg_id=7; ipv6=1: 2001:db8::16.0.0.4 and so on, from 66 B",
+        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|tuple|size|cached, flow=no-fs|fs|fsl, pg_id=7, vlan=1..4094; ipv6=1: 2001:db8::16.0.0.4 and so on, from 66 B",
         build: bench,
     },
     Builtin {
@@ -88,7 +88,7 @@ const IMIX: Ranges = [
 const IMIX_RATES: [(f64, f64); 3] = [(28.0, 0.0), (16.0, 0.1), (4.0, 0.2)];
 
 fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
-    const KNOWN: &[&str] = &["size", "vm", "flow", "pg_id", "ipv6"];
+    const KNOWN: &[&str] = &["size", "vm", "flow", "pg_id", "ipv6", "vlan"];
     if let Some(name) = tunables.unknown(KNOWN) {
         return Err(format!(
             "tunable `{name}` is not one of {}",
@@ -96,17 +96,19 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
         ));
     }
     let mark = mark(way, tunables)?;
-    let layout = layout(tunables)?;
+    let tag = tag(tunables)?;
+    let layout = layout(tunables)?.behind(tag.map_or(0, |tag| tag.to_bytes().len()));
     let [from, to] = facing(BENCH, way);
     let vm = tunables.get("vm").unwrap_or("none");
     let stream = |size: usize, pps, isg| {
         let (ports, len) = ((1025, 12), size - FCS);
+        let len = len - layout.tags();
         let packet = if layout.is_6 {
             udp6_frame(BENCH6, from.0, to.0, ports, len)
         } else {
             udp_frame(from.0, to.0, ports, false, len)
         };
-        let stream = continuous(packet, pps, isg);
+        let stream = continuous(tagged(packet, tag), pps, isg);
         let stream = vary(Stream { mark, ..stream }, vm, layout, from, to)?;
         Ok::<_, String>(stream)
     };
@@ -153,6 +155,16 @@ fn layout(tunables: &Tunables) -> Result<Layout, String> {
         "1" => Ok(V6),
         other => Err(format!("ipv6={other}: expected 0 or 1")),
     }
+}
+
+/// The tag that packets have, if any.
+fn tag(tunables: &Tunables) -> Result<Option<vlan::Tag>, String> {
+    let Some(text) = tunables.get("vlan") else {
+        return Ok(None);
+    };
+    let number = text.parse().ok().filter(|id| (1..=4094).contains(id));
+    let number = number.ok_or_else(|| format!("vlan={text}: expected 1 to 4094"))?;
+    Ok(Some(vlan::Tag::new(eth::VLAN, number)))
 }
 
 /// Mark of packets for flow statistics.
@@ -251,6 +263,8 @@ const IMIX6: [u16; 6] = [0xff80, 0, 0, 0, 0, 0];
 #[derive(Clone, Copy)]
 struct Layout {
     is_6: bool,
+    /// The IP header.
+    network: usize,
     /// The IPv4 address, or the last 4 bytes of the IPv6 address.
     source: usize,
     destination: usize,
@@ -263,6 +277,7 @@ struct Layout {
 
 const V4: Layout = Layout {
     is_6: false,
+    network: eth::LEN,
     source: eth::LEN + ip4::at::SRC,
     destination: eth::LEN + ip4::at::DST,
     length: eth::LEN + ip4::at::TOTAL_LEN,
@@ -272,6 +287,7 @@ const V4: Layout = Layout {
 
 const V6: Layout = Layout {
     is_6: true,
+    network: eth::LEN,
     source: eth::LEN + ip6::at::SRC + 12,
     destination: eth::LEN + ip6::at::DST + 12,
     length: eth::LEN + ip6::at::PAYLOAD_LEN,
@@ -283,6 +299,24 @@ impl Layout {
     /// Bytes before the UDP payload.
     const fn headers(self) -> usize {
         self.udp + udp::LEN
+    }
+
+    /// Bytes of tags.
+    const fn tags(self) -> usize {
+        self.network - eth::LEN
+    }
+
+    /// The same behind tags of so many bytes.
+    const fn behind(self, tags: usize) -> Self {
+        Layout {
+            is_6: self.is_6,
+            network: self.network + tags,
+            source: self.source + tags,
+            destination: self.destination + tags,
+            length: self.length + tags,
+            uncounted: self.uncounted + tags,
+            udp: self.udp + tags,
+        }
     }
 }
 
@@ -349,12 +383,14 @@ fn vary(
     if layout.is_6 && (varies || stream.is_fixed()) {
         // Unlike IPv4, IPv6 has no UDP without a checksum.
         stream.steps.push(Step::ChecksumTransport {
-            network: eth::LEN,
+            network: layout.network,
             transport: layout.udp,
             protocol: Some(ip::UDP),
         });
     } else if varies {
-        stream.steps.push(Step::Checksum4 { offset: eth::LEN });
+        stream.steps.push(Step::Checksum4 {
+            offset: layout.network,
+        });
     }
     Ok(stream)
 }
@@ -391,7 +427,16 @@ fn udp_frame(
     frame(eth::IP4, &packet)
 }
 
-/// The same with IPv6, between addresses that end in those of IPv4.
+/// The frame with a tag, if there is one.
+fn tagged(mut frame: Vec<u8>, tag: Option<vlan::Tag>) -> Vec<u8> {
+    frame.splice(
+        vlan::AT..vlan::AT,
+        tag.into_iter().flat_map(vlan::Tag::to_bytes),
+    );
+    frame
+}
+
+/// As [`udp_frame`] with IPv6, between addresses that end in those of IPv4.
 fn udp6_frame(
     prefix: [u16; 6],
     source: Ipv4Addr,

@@ -165,6 +165,8 @@ fn wrong_settings_say_what_is_accepted() {
         ("bench", "size=imix,flow=fsl", "three"),
         ("bench", "flow=all", "fsl"),
         ("bench", "pg_id=x", "pg_id"),
+        ("bench", "vlan=0", "1 to 4094"),
+        ("bench", "vlan=4095", "1 to 4094"),
         ("bench", "colour=red", "size, vm"),
         ("imix", "size=64", "none"),
         ("nothing", "", "bench, imix"),
