@@ -86,6 +86,8 @@ pub enum Packets<'a> {
         size: Size,
         /// Number of flows.
         flows: Flows,
+        /// VLAN of their tags, if they have one.
+        vlan: Option<u16>,
     },
     /// Those of a compiled profile.
     File(&'a Path),
@@ -136,7 +138,7 @@ impl Loadtest<'_> {
             },
         );
         match self.packets {
-            Packets::Bench { size, flows } => {
+            Packets::Bench { size, flows, vlan } => {
                 let vm = match flows {
                     Flows::Many => "var2",
                     Flows::One => "none",
@@ -144,6 +146,9 @@ impl Loadtest<'_> {
                 flag("profile", "bench");
                 flag("tunable", &format!("size={size}"));
                 flag("tunable", &format!("vm={vm}"));
+                if let Some(vlan) = vlan {
+                    flag("tunable", &format!("vlan={vlan}"));
+                }
             }
             Packets::File(path) => flag("profile", &path.display().to_string()),
         }
@@ -211,6 +216,7 @@ mod tests {
             packets: Packets::Bench {
                 size: Size::Bytes(64),
                 flows: Flows::One,
+                vlan: Some(10),
             },
             cpus: &[0, 1],
             others: &[],
@@ -224,7 +230,7 @@ mod tests {
         assert!(line.contains("--tx live:gen1 --rx sink:gen0"), "{line}");
         assert!(
             line.contains(
-                "--direction both-ways --profile bench --tunable size=64 --tunable vm=none"
+                "--direction both-ways --profile bench --tunable size=64 --tunable vm=none --tunable vlan=10"
             ),
             "{line}"
         );

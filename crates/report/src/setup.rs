@@ -184,6 +184,37 @@ pub enum Family {
     Ip6,
 }
 
+/// What a device does with the packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// It routes them.
+    #[default]
+    Routed,
+    /// It routes them from one VLAN to another.
+    Vlan,
+    /// It is a bridge.
+    Bridged,
+}
+
+impl Forwarding {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Routed, Self::Vlan, Self::Bridged];
+
+    fn is_routed(&self) -> bool {
+        *self == Self::Routed
+    }
+
+    /// As a row of a table ends, as in `, bridged`; empty for what is usual.
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Routed => "",
+            Self::Vlan => ", VLAN",
+            Self::Bridged => ", bridged",
+        }
+    }
+}
+
 /// The traffic sent through a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
@@ -200,6 +231,9 @@ pub struct Load {
     /// route a side.
     #[serde(default)]
     pub routes: u32,
+    /// What the device does with it; not written where it routes.
+    #[serde(default, skip_serializing_if = "Forwarding::is_routed")]
+    pub forwarding: Forwarding,
 }
 
 impl Load {
@@ -234,7 +268,8 @@ impl fmt::Display for Load {
             (Flows::Many, _) => "",
         };
         let (frames, routes) = (self.frames(), self.spread());
-        write!(f, "{}, {frames}{flows}{routes}", self.direction)
+        let forwarding = self.forwarding.in_words();
+        write!(f, "{}, {frames}{flows}{routes}{forwarding}", self.direction)
     }
 }
 

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use crate::Conditions;
     use crate::model::{Ceiling, Generator};
-    use crate::setup::{Direction, Family, Flows, Size};
+    use crate::setup::{Direction, Family, Flows, Forwarding, Size};
 
     const SMALL: Load = Load {
         size: Size::Bytes(64),
@@ -245,6 +245,7 @@ mod tests {
         direction: Direction::OneWay,
         family: Family::Ip4,
         routes: 0,
+        forwarding: Forwarding::Routed,
     };
 
     fn run(dut: Dut, mpps: f64, spread: Spread, placement: Option<Placement>) -> Run {
@@ -409,5 +410,17 @@ mod tests {
         let routes = |routes| Load { routes, ..ip6 }.to_string();
         assert_eq!(routes(250_000), "one way, IPv6 66 B, 250 k routes");
         assert_eq!(routes(12), "one way, IPv6 66 B, 12 routes");
+        let name = |forwarding| {
+            Load {
+                forwarding,
+                ..SMALL
+            }
+            .to_string()
+        };
+        assert_eq!(name(Forwarding::Vlan), "one way, 64 B many flows, VLAN");
+        assert_eq!(
+            name(Forwarding::Bridged),
+            "one way, 64 B many flows, bridged"
+        );
     }
 }

@@ -135,6 +135,6 @@ fn load(ways: &[(Sending, Spec)]) -> Load {
             Some(found) if found.version == Version::Ip6 => Family::Ip6,
             _ => Family::Ip4,
         },
-        routes: 0,
+        ..Load::default()
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use report::model::PortMode;
 use report::setup::{Dut, Io, Lane, Spread};
@@ -156,6 +157,7 @@ impl Running {
 
 fn kernel(spread: Spread, cpus: Cpus, at: &Topology) -> Result<Running, Error> {
     at.device.set_forwarding(true)?;
+    at.kernel_forwards()?;
     if spread == Spread::Apart {
         // The generator's ends of the links are polled where the device sends: on its processor.
         for name in ["dut0", "dut1"] {
@@ -191,7 +193,8 @@ fn parshall(io: Io, exe: &Path, configuration: &str, at: &Topology) -> Result<Ru
     };
     router.shows(&["interface"], &["dut0", "dut1"])?;
     at.add_routes()?;
-    Topology::networks().try_for_each(|network| router.learns(network))?;
+    at.networks()
+        .try_for_each(|network| router.learns(network))?;
     let Hardware { mode, lane } = Hardware::of_first(&router.show(&["hardware", "--json"])?)?;
     Ok(Running {
         lane,
@@ -217,11 +220,11 @@ struct Hardware {
 }
 
 impl Hardware {
-    /// That of the first interface; all are alike.
+    /// That of the first interface; all ports are alike, and behind them come their sub-interfaces.
     fn of_first(json: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Answer {
-            interfaces: Vec<Hardware>,
+            interfaces: Vec<Value>,
         }
         let wrong = |message: String| Error::Output {
             program: "parshall show hardware --json".into(),
@@ -229,7 +232,8 @@ impl Hardware {
         };
         let answer: Answer = serde_json::from_str(json).map_err(|e| wrong(e.to_string()))?;
         let first = answer.interfaces.into_iter().next();
-        first.ok_or_else(|| wrong("no interface in it".into()))
+        let first = first.ok_or_else(|| wrong("no interface in it".into()))?;
+        serde_json::from_value(first).map_err(|e| wrong(e.to_string()))
     }
 }
 

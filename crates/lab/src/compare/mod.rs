@@ -18,7 +18,7 @@ use loadgen::measure::search::{Event, Found};
 use loadgen::measure::{point, repeat};
 use report::Conditions;
 use report::model::{Ceiling, LabResult, Machine, PortMode, Run};
-use report::setup::{Direction, Dut, Family, Io, Lane, Load, Spread};
+use report::setup::{Direction, Dut, Family, Forwarding, Io, Lane, Load, Spread};
 
 use self::attribution::Alone;
 use self::device::{Cpus, Running};
@@ -283,8 +283,26 @@ fn nothing(error: &Error) -> Found {
 impl Comparison<'_> {
     /// Measures all loads on one device.
     fn candidate(&mut self, candidate: Candidate, loads: &[Load], round: u32) -> Result<(), Error> {
+        for forwarding in Forwarding::ALL {
+            let such = loads.iter().filter(|load| load.forwarding == forwarding);
+            let such: Vec<Load> = such.copied().collect();
+            if !such.is_empty() {
+                self.such(candidate, forwarding, &such, round)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures loads that a device forwards in one way.
+    fn such(
+        &mut self,
+        candidate: Candidate,
+        forwarding: Forwarding,
+        loads: &[Load],
+        round: u32,
+    ) -> Result<(), Error> {
         let Candidate { dut, io, spread } = candidate;
-        let topology = Topology::new(io)?;
+        let topology = Topology::new(io, forwarding)?;
         self.say(&format!("{dut} {io}: starting"));
         let mut running = match self.start(dut, io, spread, &topology) {
             Ok(running) => running,

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use report::setup::{Family, Load};
+use report::setup::{Family, Forwarding, Load};
 
-use super::ip6;
+use super::{ip6, topology};
 use crate::invocation::Packets;
 use sandbox::Error;
 
@@ -18,6 +18,7 @@ pub fn of<'a>(load: &Load, file: &'a Path) -> Result<Packets<'a>, Error> {
         Family::Ip4 => Ok(Packets::Bench {
             size: load.size,
             flows: load.flows,
+            vlan: (load.forwarding == Forwarding::Vlan).then_some(topology::VLAN),
         }),
         Family::Ip6 => {
             fs::write(file, ip6::profile(load.routes)).map_err(|e| Error::file(file, e))?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use report::setup::{Direction, Dut, Family, Flows, Io, Load, Size, Spread};
+use report::setup::{Direction, Dut, Family, Flows, Forwarding, Io, Load, Size, Spread};
 
 use sandbox::Error;
 
@@ -41,6 +41,11 @@ impl Depth {
             routes,
             ..Load::default()
         };
+        let layer2 = [Forwarding::Vlan, Forwarding::Bridged].map(|forwarding| Load {
+            size: Size::Bytes(64),
+            forwarding,
+            ..Load::default()
+        });
         let all = [
             (Size::Bytes(1514), Flows::Many),
             (Size::Imix, Flows::Many),
@@ -55,7 +60,8 @@ impl Depth {
             Self::Full => {
                 let both = all.into_iter().map(load(Direction::BothWays));
                 let ip6 = [ip6(0), ip6(IP6_ROUTES)];
-                one_way(&all).into_iter().chain(both).chain(ip6).collect()
+                let loads = one_way(&all).into_iter().chain(both);
+                loads.chain(layer2).chain(ip6).collect()
             }
         }
     }
@@ -167,9 +173,11 @@ mod tests {
                 "one way, IPv6 66 B many flows"
             ]
         );
-        assert_eq!(names(Depth::Full).len(), 10);
+        assert_eq!(names(Depth::Full).len(), 12);
         assert_eq!(names(Depth::Full)[7], "both ways, 64 B one flow");
         // Routes are added for the last row and stay.
-        assert_eq!(names(Depth::Full)[9], "one way, IPv6 66 B, 250 k routes");
+        assert_eq!(names(Depth::Full)[8], "one way, 64 B many flows, VLAN");
+        assert_eq!(names(Depth::Full)[9], "one way, 64 B many flows, bridged");
+        assert_eq!(names(Depth::Full)[11], "one way, IPv6 66 B, 250 k routes");
     }
 }

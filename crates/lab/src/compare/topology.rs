@@ -13,8 +13,11 @@
 //! Packets of the first direction enter by `dut0` and have destinations in 48.0.0.0/8; the second
 //! direction is the reverse. With memif there are sockets instead of links, and `dut0` and `dut1`
 //! are the names of the router's interfaces.
+//!
+//! With VLANs the addresses are those of `dut0.10` and `dut1.10`. A bridge has neither addresses nor
+//! routes.
 
-use report::setup::Io;
+use report::setup::{Forwarding, Io};
 
 use crate::invocation::Pair;
 use sandbox::cleanup::directory;
@@ -23,6 +26,8 @@ use sandbox::{Error, Netns};
 
 /// Largest IP packet on the links, in bytes.
 const MTU: u16 = 1500;
+/// VLAN of tagged packets, on both sides.
+pub const VLAN: u16 = 10;
 
 /// One side: names and addresses of both ends of the link, and the network behind it.
 struct Side {
@@ -57,10 +62,33 @@ const SIDES: [Side; 2] = [
     },
 ];
 
+impl Side {
+    /// Name of the interface that has the addresses.
+    fn routes(&self, forwarding: Forwarding) -> String {
+        match forwarding {
+            Forwarding::Vlan => format!("{}.{VLAN}", self.device),
+            Forwarding::Routed | Forwarding::Bridged => self.device.to_owned(),
+        }
+    }
+
+    /// Gives the device's end its addresses.
+    fn add_addresses(&self, device: &Netns, forwarding: Forwarding) -> Result<(), Error> {
+        let name = self.routes(forwarding);
+        self.device_ips.iter().try_for_each(|address| {
+            // Nobody else has it, and it can be used at once.
+            let nodad = if address.contains(':') { "nodad" } else { "" };
+            device
+                .ip(&format!("addr add {address} dev {name} {nodad}"))
+                .map(drop)
+        })
+    }
+}
+
 /// The two namespaces with their links.
 #[derive(Debug)]
 pub struct Topology {
     io: Io,
+    forwarding: Forwarding,
     /// Namespace of the generator.
     pub generator: Netns,
     /// Namespace of the device.
@@ -69,13 +97,14 @@ pub struct Topology {
 
 impl Topology {
     /// Creates the namespaces and the links. With veth, the device's ends have addresses, neighbors
-    /// and routes.
+    /// and routes, if it is them that route.
     ///
     /// # Errors
     /// Without root, `ip` or `ethtool`.
-    pub fn new(io: Io) -> Result<Self, Error> {
+    pub fn new(io: Io, forwarding: Forwarding) -> Result<Self, Error> {
         let topology = Self {
             io,
+            forwarding,
             generator: Netns::create("gen")?,
             device: Netns::with_ipv6("dut")?,
         };
@@ -95,33 +124,58 @@ impl Topology {
                     address: None,
                 };
                 veth::pair(theirs, ours, MTU)?;
-                for address in side.device_ips {
-                    // Nobody else has it, and it can be used at once.
-                    let nodad = if address.contains(':') { "nodad" } else { "" };
-                    device.ip(&format!("addr add {address} dev {} {nodad}", side.device))?;
+                if forwarding == Forwarding::Routed {
+                    side.add_addresses(device, forwarding)?;
                 }
                 veth::host_end(generator, side.generator)?;
                 veth::device_end(device, side.device)?;
             }
-            topology.add_routes()?;
+            if forwarding == Forwarding::Routed {
+                topology.add_routes()?;
+            }
         }
         topology.add_calibration()?;
         Ok(topology)
     }
 
-    /// Adds neighbors and routes of the device; with memif, after the router has created the taps
-    /// of its interfaces.
+    /// Makes the kernel forward: what it needs beyond the links and their addresses.
+    ///
+    /// # Errors
+    /// If the kernel has no VLAN devices, or no bridges.
+    pub fn kernel_forwards(&self) -> Result<(), Error> {
+        match self.forwarding {
+            Forwarding::Routed => Ok(()),
+            Forwarding::Vlan => {
+                for side in &SIDES {
+                    let (device, name) = (side.device, side.routes(self.forwarding));
+                    self.device.ip(&format!(
+                        "link add link {device} name {name} up type vlan id {VLAN}"
+                    ))?;
+                    side.add_addresses(&self.device, self.forwarding)?;
+                }
+                self.add_routes()
+            }
+            Forwarding::Bridged => {
+                self.device.ip("link add bridge up type bridge")?;
+                let join = |side: &Side| format!("link set {} master bridge\n", side.device);
+                self.device
+                    .ip_batch(&SIDES.iter().map(join).collect::<String>())
+            }
+        }
+    }
+
+    /// Adds neighbors and routes of the device, unless it is a bridge; where the interfaces are the
+    /// router's, after it has created their taps.
     ///
     /// # Errors
     /// If there are no such interfaces.
     pub fn add_routes(&self) -> Result<(), Error> {
+        if self.forwarding == Forwarding::Bridged {
+            return Ok(());
+        }
         let mut lines = String::new();
         for side in &SIDES {
-            let Side {
-                generator_mac: mac,
-                device,
-                ..
-            } = side;
+            let (mac, device) = (side.generator_mac, side.routes(self.forwarding));
             for (ip, behind) in side.generator_ips.iter().zip(side.behind) {
                 lines += &format!(
                     "neigh replace {ip} lladdr {mac} dev {device} nud permanent\nroute replace {behind} via {ip} dev {device}\n"
@@ -136,22 +190,18 @@ impl Topology {
     /// # Errors
     /// If the kernel refuses one.
     pub fn add_routes_of(&self, prefixes: &[String]) -> Result<(), Error> {
-        let [
-            _,
-            Side {
-                generator_ips: [_, ip],
-                device,
-                ..
-            },
-        ] = &SIDES;
+        let [_, side] = &SIDES;
+        let ([_, ip], device) = (side.generator_ips, side.routes(self.forwarding));
         let line = |prefix| format!("route replace {prefix} via {ip} dev {device}\n");
         self.device
             .ip_batch(&prefixes.iter().map(line).collect::<String>())
     }
 
-    /// Networks behind the sides.
-    pub fn networks() -> impl Iterator<Item = &'static str> {
-        SIDES.iter().flat_map(|side| side.behind)
+    /// Networks behind the sides that a device has routes to.
+    pub fn networks(&self) -> impl Iterator<Item = &'static str> {
+        let routes = self.forwarding != Forwarding::Bridged;
+        let sides = SIDES.iter().filter(move |_| routes);
+        sides.flat_map(|side| side.behind)
     }
 
     /// Creates a link that leads from the generator to itself.
@@ -181,7 +231,10 @@ impl Topology {
             tx: port(from, false),
             rx: port(to, true),
             src_mac: SIDES[from].generator_mac.into(),
-            dst_mac: SIDES[from].device_mac.into(),
+            dst_mac: match self.forwarding {
+                Forwarding::Bridged => SIDES[to].generator_mac.into(),
+                Forwarding::Routed | Forwarding::Vlan => SIDES[from].device_mac.into(),
+            },
         };
         if both {
             vec![pair(0, 1), pair(1, 0)]
@@ -212,17 +265,30 @@ impl Topology {
     pub fn router_configuration(&self, cpu: usize) -> String {
         let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");
         for side in &SIDES {
-            // On a veth the kernel already has the addresses.
-            let host = match self.io {
-                Io::Veth => String::new(),
-                Io::Memif => format!(
-                    ", lcp: {}, mac: \"{}\", addresses: [ {} ]",
-                    side.device,
-                    side.device_mac,
-                    side.device_ips.map(|ip| format!("\"{ip}\"")).join(", ")
-                ),
+            let device = side.device;
+            let ips = side.device_ips.map(|ip| format!("\"{ip}\"")).join(", ");
+            let own = match self.io {
+                Io::Veth => format!(", lcp: {device}"),
+                Io::Memif => format!(", lcp: {device}, mac: \"{}\"", side.device_mac),
             };
-            text += &format!("  {}: {{ mtu: {MTU}{host} }}\n", side.device);
+            let more = match (self.forwarding, self.io) {
+                // On a veth the kernel already has the addresses.
+                (Forwarding::Routed, Io::Veth) => String::new(),
+                (Forwarding::Routed, Io::Memif) => format!("{own}, addresses: [ {ips} ]"),
+                (Forwarding::Vlan, _) => {
+                    let name = side.routes(self.forwarding);
+                    format!(
+                        "{own}, sub-interfaces: {{ {VLAN}: {{ lcp: {name}, addresses: [ {ips} ] }} }}"
+                    )
+                }
+                (Forwarding::Bridged, _) => String::new(),
+            };
+            text += &format!("  {device}: {{ mtu: {MTU}{more} }}\n");
+        }
+        if self.forwarding == Forwarding::Bridged {
+            let members = SIDES.each_ref().map(|side| side.device).join(", ");
+            text +=
+                &format!("bridgedomains: {{ bd1: {{ mtu: {MTU}, interfaces: [ {members} ] }} }}\n");
         }
         if self.io == Io::Memif {
             text += "ports:\n";
@@ -257,7 +323,7 @@ mod tests {
             println!("SKIP kernel_forwards_between_the_sides: needs root");
             return;
         }
-        let topology = Topology::new(Io::Veth).unwrap();
+        let topology = Topology::new(Io::Veth, Forwarding::Routed).unwrap();
         topology.device.set_forwarding(true).unwrap();
         let route = topology
             .device

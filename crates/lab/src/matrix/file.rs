@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use report::matrix::{Axis, combinations};
-use report::setup::{Direction, Dut, Family, Flows, Io, Load, Size};
+use report::setup::{Direction, Dut, Family, Flows, Forwarding, Io, Load, Size};
 use sandbox::Error;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer, value};
@@ -39,6 +39,7 @@ struct File {
     flows: Option<Scalar>,
     direction: Option<Scalar>,
     family: Option<Scalar>,
+    forwarding: Option<Scalar>,
     routes: Option<Scalar>,
     budget: Option<Scalar>,
     router: Option<Scalar>,
@@ -285,6 +286,18 @@ impl Values<'_> {
         let file = self.file;
         let family = self.value("family", &file.family, Family::Ip4, word)?;
         let routes = self.value("routes", &file.routes, 0, number)?;
+        let forwarding = self.value(
+            "forwarding",
+            &file.forwarding,
+            Forwarding::Routed,
+            |text| match (family, word(text)?) {
+                (Family::Ip6, Forwarding::Vlan) => Err("only with `family: ip4`".to_owned()),
+                (_, forwarding) => Ok(forwarding),
+            },
+        )?;
+        if let (Forwarding::Bridged, Some(scalar), true) = (forwarding, &file.routes, routes > 0) {
+            return Err(wrong(scalar, "routes", "a bridge has none"));
+        }
         if let (Family::Ip4, Some(scalar), true) = (family, &file.routes, routes > 0) {
             return Err(wrong(scalar, "routes", "only with `family: ip6`"));
         }
@@ -310,6 +323,7 @@ impl Values<'_> {
             direction: self.value("direction", &file.direction, Direction::OneWay, word)?,
             family,
             routes,
+            forwarding,
         })
     }
 
@@ -324,6 +338,7 @@ impl Values<'_> {
             ("flows", &file.flows),
             ("direction", &file.direction),
             ("family", &file.family),
+            ("forwarding", &file.forwarding),
             ("routes", &file.routes),
             ("budget", &file.budget),
             ("router", &file.router),

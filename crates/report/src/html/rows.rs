@@ -55,7 +55,8 @@ impl Test {
             profile => format!(" ({profile})"),
         };
         let (frames, routes) = (self.load.frames(), self.load.spread());
-        format!("{direction}, {frames} {flows}{routes}{profile}")
+        let forwarding = self.load.forwarding.in_words();
+        format!("{direction}, {frames} {flows}{routes}{forwarding}{profile}")
     }
 }
 
