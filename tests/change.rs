@@ -6,6 +6,7 @@ mod clients;
 mod failures;
 mod foreign;
 mod handover;
+mod layer2;
 mod left_behind;
 mod looks;
 mod transitions;
