@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "app",
         &[
             "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session",
-            "trex", "ports", "router", "io", "xdp", "graph", "tables", "wire",
+            "trex", "web", "ports", "router", "io", "xdp", "graph", "tables", "wire",
         ],
     ),
     (
@@ -39,6 +39,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["loadgen", "ports", "io", "xdp", "graph", "kernel", "wire"],
     ),
     ("trex", &["session", "loadgen", "kernel", "wire"]),
+    // `report` for the looks of its pages and the graph library.
+    ("web", &["control", "report"]),
     ("loadgen", &["graph", "wire"]),
     // `wire` for capture files, and for checksums that nobody has finished.
     ("ports", &["io", "xdp", "graph", "kernel", "wire"]),

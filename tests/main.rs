@@ -37,5 +37,6 @@ mod taps;
 mod tcp;
 mod testpmd;
 mod trex;
+mod ui;
 mod unnumbered;
 mod vxlan;

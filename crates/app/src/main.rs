@@ -14,6 +14,7 @@ mod output;
 mod report;
 mod run;
 mod trex;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -71,6 +72,7 @@ enum Command {
     Send(Box<load::Send>),
     Rss(Box<load::Rss>),
     TrexServer(trex::TrexServer),
+    Ui(ui::Ui),
     Lab(laboratory::Lab),
     Matrix(matrix::Matrix),
     Compare(compare::Compare),
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         Command::Send(send) => send.run(),
         Command::Rss(rss) => rss.run(),
         Command::TrexServer(server) => server.run(),
+        Command::Ui(ui) => ui.run(),
         Command::Lab(lab) => lab.run(),
         Command::Matrix(matrix) => matrix.run(),
         Command::Compare(compare) => compare.run(),
@@ -162,6 +165,7 @@ mod tests {
             (&["show"], "show warnings"),
             (&["clear"], "clear trace discard traced packets"),
             (&["history"], "[N]"),
+            (&["ui"], "only this user reads"),
         ] {
             let help = help(words);
             assert!(help.contains(said), "{words:?}: {help}");

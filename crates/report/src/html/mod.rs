@@ -22,7 +22,10 @@ pub(crate) mod rows;
 pub use loadtest::{Drawing, load_tests};
 pub use matrix::matrix;
 
-const STYLE: &str = include_str!("style.css");
+/// Fonts and colours of pages, light and dark.
+pub const STYLE: &str = include_str!("style.css");
+/// Script with `themed(layout)`, which gives a graph the page's fonts and colours.
+pub const THEME: &str = include_str!("theme.js");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Loss that the search of a comparison allows, as a share of the packets sent.
@@ -122,15 +125,21 @@ fn scripts(charts: &[Chart]) -> String {
     let data = serde_json::Value::from(data)
         .to_string()
         .replace('<', "\\u003c");
+    let library = graph_library();
+    format!(
+        "<script>{library}</script>\n<script type=\"application/json\" id=\"charts\">{data}</script>\n<script>\n{THEME}{SCRIPT}</script>\n"
+    )
+}
+
+/// The graph library, a script.
+pub fn graph_library() -> String {
     // A formula renderer follows the library; no graph here needs it.
     let sources = plotly::Plot::offline_js_sources();
-    let library = sources
-        .split_inclusive("</script>")
-        .next()
-        .unwrap_or_default();
-    format!(
-        "{library}\n<script type=\"application/json\" id=\"charts\">{data}</script>\n<script>\n{SCRIPT}</script>\n"
-    )
+    let first = sources.split("</script>").next().unwrap_or_default();
+    first
+        .split_once('>')
+        .map_or("", |(_, script)| script)
+        .to_owned()
 }
 
 #[cfg(test)]

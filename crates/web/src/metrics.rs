@@ -1,0 +1,205 @@
+//! Metrics for Prometheus: OpenMetrics text, made from the latest look at the router.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::model::{Interface, NodeWork, Snapshot, Thread};
+
+/// The type of the text.
+pub(crate) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics; without a look, because the router does not answer, only that it is not up.
+///
+/// # Errors
+/// None: text can always be written to a string.
+pub(crate) fn text(now: Option<&Snapshot>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("parshall");
+    registry.register_collector(Box::new(Look(now.cloned())));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Look(Option<Snapshot>);
+
+/// A counter of interfaces: name, help, value.
+type OfInterface = (&'static str, &'static str, fn(&Interface) -> Option<u64>);
+const OF_INTERFACES: [OfInterface; 6] = [
+    (
+        "interface_receive_packets",
+        "Packets received by the interface",
+        |i| i.rx_packets,
+    ),
+    (
+        "interface_receive_bytes",
+        "Bytes received by the interface, without frame check sequence",
+        |i| i.rx_bytes,
+    ),
+    (
+        "interface_transmit_packets",
+        "Packets sent by the interface",
+        |i| i.tx_packets,
+    ),
+    (
+        "interface_transmit_bytes",
+        "Bytes sent by the interface, without frame check sequence",
+        |i| i.tx_bytes,
+    ),
+    (
+        "interface_dropped_packets",
+        "Packets dropped that came by the interface",
+        |i| i.drops,
+    ),
+    (
+        "interface_transmit_errors",
+        "Packets that could not be sent by the interface",
+        |i| i.tx_errors,
+    ),
+];
+
+/// A counter of nodes.
+type OfNode = (&'static str, &'static str, fn(&NodeWork) -> Option<u64>);
+const OF_NODES: [OfNode; 3] = [
+    ("node_calls", "Times that the worker called the node", |n| {
+        Some(n.calls)
+    }),
+    ("node_packets", "Packets that the node was given", |n| {
+        Some(n.vectors)
+    }),
+    // Rounded: `clocks` is the quotient of two whole numbers.
+    ("node_cycles", "TSC cycles that the node took", |n| {
+        Some((n.clocks? * n.vectors as f64).round() as u64)
+    }),
+];
+
+/// A counter of workers.
+type OfWorker = (&'static str, &'static str, fn(&Thread) -> u64);
+const OF_WORKERS: [OfWorker; 3] = [
+    ("worker_rounds", "Rounds of the worker", |t| t.loops),
+    (
+        "worker_busy_rounds",
+        "Rounds of the worker that moved packets",
+        |t| t.busy_loops,
+    ),
+    ("worker_sleeps", "Times that the worker slept", |t| t.sleeps),
+];
+
+impl Collector for Look {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let up = [(NONE, u64::from(self.0.is_some()))];
+        gauge(&mut encoder, "up", "Whether the router answers", up)?;
+        let Some(now) = &self.0 else {
+            return Ok(());
+        };
+        let version = &now.version;
+        let labels = [
+            ("version", &*version.version),
+            ("build", &version.build),
+            ("kernel", &version.kernel),
+        ];
+        gauge(
+            &mut encoder,
+            "build",
+            "Versions of program and kernel",
+            [(labels, 1)],
+        )?;
+        let up = now
+            .interfaces
+            .iter()
+            .map(|i| (interface(i), u64::from(i.up)));
+        gauge(
+            &mut encoder,
+            "interface_up",
+            "Whether the interface is up and has carrier",
+            up,
+        )?;
+        for (name, help, value) in OF_INTERFACES {
+            let rows = now
+                .interfaces
+                .iter()
+                .filter_map(|i| Some((interface(i), value(i)?)));
+            counter(&mut encoder, name, help, rows)?;
+        }
+        for (name, help, value) in OF_WORKERS {
+            let rows = now
+                .threads
+                .iter()
+                .map(|t| ([("worker", &*t.name)], value(t)));
+            counter(&mut encoder, name, help, rows)?;
+        }
+        for (name, help, value) in OF_NODES {
+            let rows = now.workers.iter().flat_map(|worker| {
+                worker.nodes.iter().filter_map(move |node| {
+                    let labels = [("worker", &*worker.name), ("node", &*node.name)];
+                    Some((labels, value(node)?))
+                })
+            });
+            counter(&mut encoder, name, help, rows)?;
+        }
+        let errors = now.errors.iter().map(|e| {
+            let labels = [
+                ("node", &*e.node),
+                ("reason", &e.reason),
+                ("severity", &e.severity),
+            ];
+            (labels, e.count)
+        });
+        counter(
+            &mut encoder,
+            "errors",
+            "Packets that ended at a node, by reason",
+            errors,
+        )
+    }
+}
+
+const NONE: [(&str, &str); 0] = [];
+
+fn interface(interface: &Interface) -> [(&str, &str); 1] {
+    [("interface", &interface.name)]
+}
+
+fn counter<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = (L, u64)>,
+) -> fmt::Result {
+    let rows = rows
+        .into_iter()
+        .map(|(labels, value)| (labels, ConstCounter::new(value)));
+    family(encoder, name, help, MetricType::Counter, rows)
+}
+
+fn gauge<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = (L, u64)>,
+) -> fmt::Result {
+    let rows = rows
+        .into_iter()
+        .map(|(labels, value)| (labels, ConstGauge::new(value)));
+    family(encoder, name, help, MetricType::Gauge, rows)
+}
+
+fn family<L: EncodeLabelSet, M: EncodeMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    kind: MetricType,
+    rows: impl Iterator<Item = (L, M)>,
+) -> fmt::Result {
+    let mut encoder = encoder.encode_descriptor(name, help, None, kind)?;
+    for (labels, metric) in rows {
+        metric.encode(encoder.encode_family(&labels)?)?;
+    }
+    Ok(())
+}

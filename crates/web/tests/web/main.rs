@@ -1,0 +1,8 @@
+//! Page, REST and metrics over a control socket whose answers the test gives.
+
+mod browser;
+mod http;
+mod metrics;
+mod page;
+mod rest;
+mod router;

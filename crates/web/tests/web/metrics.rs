@@ -1,0 +1,65 @@
+//! Metrics, and the dashboard that uses them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use testbed::{patience, until};
+
+use crate::http::get;
+use crate::router::Site;
+
+/// The metrics of a router that answers.
+fn metrics() -> String {
+    let site = Site::start();
+    let at = site.server.address();
+    let up = || get(at, "/metrics").body.contains("parshall_up 1");
+    assert!(until(patience(Duration::from_secs(20)), up));
+    let answer = get(at, "/metrics");
+    assert!(
+        answer
+            .head
+            .contains("content-type: application/openmetrics-text; version=1.0.0")
+    );
+    answer.body
+}
+
+#[test]
+fn counters_have_their_labels() {
+    let text = metrics();
+    for line in [
+        "parshall_interface_up{interface=\"e0\"} 1",
+        "parshall_interface_receive_packets_total{interface=\"e0\"} ",
+        "parshall_interface_dropped_packets_total{interface=\"e0\"} 0",
+        "parshall_worker_busy_rounds_total{worker=\"worker-0\"} 50",
+        "parshall_node_cycles_total{worker=\"worker-0\",node=\"ip4-input\"} 1245",
+        "parshall_errors_total{node=\"ip4-input\",reason=\"ip4 header \\\"checksum\\\" is\\nwrong\",severity=\"error\"} 5",
+        "parshall_build{version=\"0.1.0\",build=\"debug\",kernel=\"6.18\"} 1",
+    ] {
+        assert!(
+            text.lines().any(|known| known.starts_with(line)),
+            "{line}:\n{text}"
+        );
+    }
+    // What is not counted has no line: packets of a loopback, cycles behind a first stage.
+    assert!(!text.contains("packets_total{interface=\"loop0\"}"));
+    assert!(!text.contains("cycles_total{worker=\"worker-0\",node=\"ip4-lookup\"}"));
+    assert!(text.ends_with("# EOF\n"));
+}
+
+/// The metrics that a text names.
+fn names(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("parshall_")).collect()
+}
+
+#[test]
+fn the_dashboard_asks_for_what_there_is() {
+    let dashboard = include_str!("../../../../dist/grafana-dashboard.json");
+    let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    assert!(parsed["panels"].as_array().unwrap().len() >= 6);
+    let text = metrics();
+    let (used, there) = (names(dashboard), names(&text));
+    assert!(used.len() >= 8, "{used:?}");
+    let missing: Vec<_> = used.difference(&there).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
