@@ -31,7 +31,7 @@ tcpdump:tcpdump:looks at the host's side of an interface
 iperf3:iperf3:real TCP
 nftables:nft:a firewall of the host
 iputils-ping:ping:a host that asks for an answer
-chromium:chromium:opens the report
+chromium:chromium:opens the report and the live page
 gdb:gdb:stacks of a test program that does not end
 bpftool:bpftool:BPF programs, maps and links that tests leave behind
 ministat:ministat:compares measurements, and is not ours

@@ -57,7 +57,8 @@ fn a_page_shows_and_changes_a_real_router() {
     let received = "fetch('/metrics').then(r => r.text()).then(t => Number(t.match(/parshall_interface_receive_packets_total.interface=.t0.. ([0-9]+)/)[1]) >= 50)";
     browser.wait_for(received);
     browser.wait_for("fetch('/api/v1/samples').then(r => r.json()).then(all => all.some(s => s.interfaces.some(i => i.name === 't0' && i.rx_pps > 5)))");
-    browser.click("#tab-graph");
+    browser.click("#tab-overview");
+    browser.press("ArrowRight");
     browser.wait_for("document.querySelector('#edges').innerText.includes('ethernet-input')");
 
     browser.click("#tab-configuration");
@@ -87,7 +88,8 @@ fn a_page_shows_and_changes_a_real_router() {
     );
     browser.click("#confirm");
     browser.wait_for("document.querySelector('#pending').hidden");
-    assert!(browser.picture().len() > 10_000);
+
+    browser.assert_fits();
 
     router.process.stop().expect("it ends");
     browser
@@ -96,7 +98,9 @@ fn a_page_shows_and_changes_a_real_router() {
     router.wait();
     browser.wait_for("document.querySelector('#problem').hidden");
     browser.assert_no_errors();
-    assert!(ui.stop().expect("it ends").success(), "{}", ui.log());
+    ui.stop().expect("it ends");
+    let token = format!("{}/ui-8411.token", parent(&router.socket()));
+    assert!(!std::path::Path::new(&token).exists(), "{}", ui.log());
 }
 
 /// The directory of a file.

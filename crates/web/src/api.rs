@@ -1,87 +1,28 @@
 //! REST below `/api/v1`, described by OpenAPI.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection, StringRejection};
-use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use control::api::{Client, Failure, Output, Request};
+use control::api::{Client, Output, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{IntoParams, OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::live::Live;
+use crate::app::App;
+use crate::metrics;
 use crate::model::{Graph, Snapshot};
+use crate::problem::Problem;
 use crate::sample::Sample;
 use crate::token::Token;
-use crate::{guard, metrics, page};
-
-/// What all requests share.
-pub(crate) struct App {
-    /// The router's control socket.
-    pub socket: PathBuf,
-    pub live: Arc<Live>,
-    pub token: Token,
-    /// The address that is listened on.
-    pub address: std::net::SocketAddr,
-    /// Places for requests that have a body, which may be large.
-    pub bodies: Semaphore,
-}
-
-/// A reason for having no answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Problem {
-    #[serde(skip)]
-    status: StatusCode,
-    /// The reason, for a person; of a configuration a line for each problem.
-    error: String,
-}
-
-impl Problem {
-    pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        let error = error.into();
-        Problem { status, error }
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        (self.status, Json(self)).into_response()
-    }
-}
-
-impl From<Failure> for Problem {
-    fn from(failure: Failure) -> Self {
-        let status = match failure {
-            Failure::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Failure::Silent(..) => StatusCode::GATEWAY_TIMEOUT,
-            Failure::NotRunning(_) | Failure::Forbidden(_) | Failure::Io(..) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-        };
-        Problem::new(status, failure.to_string())
-    }
-}
-
-macro_rules! bad_request {
-    ($($rejection:ty),*) => {$(
-        impl From<$rejection> for Problem {
-            fn from(rejection: $rejection) -> Self {
-                Problem::new(StatusCode::BAD_REQUEST, rejection.body_text())
-            }
-        }
-    )*};
-}
-bad_request!(PathRejection, QueryRejection, StringRejection);
 
 /// Whether the request has the token.
 pub(crate) struct Authorized(bool);
@@ -340,7 +281,7 @@ async fn prometheus(State(app): State<Arc<App>>) -> Result<Response, Problem> {
 struct Description;
 
 /// All routes, and their description.
-fn routes() -> (axum::Router<Arc<App>>, utoipa::openapi::OpenApi) {
+pub(crate) fn routes() -> (axum::Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let (router, mut description) = OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(state))
         .routes(routes!(samples))
@@ -358,28 +299,4 @@ fn routes() -> (axum::Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let components = description.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(token));
     (router, description)
-}
-
-/// The whole site.
-pub(crate) fn site(app: &Arc<App>) -> axum::Router {
-    let (router, description) = routes();
-    let description = Arc::new(description);
-    let described = move || async move { Json(description) };
-    let none = || async {
-        Problem::new(
-            StatusCode::NOT_FOUND,
-            "there is nothing here; /api/v1/openapi.json says what there is",
-        )
-    };
-    let router = router
-        .route("/api/v1/openapi.json", axum::routing::get(described))
-        .fallback(none)
-        .merge(page::routes())
-        // The guard has read it.
-        .layer(DefaultBodyLimit::disable())
-        .layer(axum::middleware::from_fn_with_state(
-            app.clone(),
-            guard::guard,
-        ));
-    router.with_state(app.clone())
 }

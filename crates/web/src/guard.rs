@@ -20,7 +20,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
 
-use crate::api::{App, Problem};
+use crate::app::App;
+use crate::problem::Problem;
 
 /// Largest body in bytes: a configuration, as the router takes it.
 const BODY: usize = control::config::LARGEST;

@@ -10,14 +10,17 @@
 
 #[expect(unused_qualifications, reason = "in what utoipa generates")]
 mod api;
+mod app;
 mod guard;
 mod live;
 mod metrics;
 mod model;
 mod page;
 mod poll;
+mod problem;
 mod sample;
 mod server;
+mod site;
 mod token;
 
 pub use server::{Options, Server, StartError};

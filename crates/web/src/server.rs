@@ -12,9 +12,10 @@ use hyper_util::service::TowerToHyperService;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::api::{self, App};
+use crate::app::App;
 use crate::live::Live;
 use crate::poll;
+use crate::site;
 use crate::token::Token;
 
 /// Connections at a time; further ones wait.
@@ -56,8 +57,7 @@ pub enum StartError {
 
 /// A page that is served until this is dropped.
 pub struct Server {
-    address: SocketAddr,
-    token_file: PathBuf,
+    app: Arc<App>,
     /// Both end their threads when they are dropped.
     _poll: mpsc::Sender<()>,
     _stop: oneshot::Sender<()>,
@@ -92,24 +92,32 @@ impl Server {
             .enable_all()
             .max_blocking_threads(ASKING)
             .build()?;
-        thread("ui-poll", move || poll::run(socket, &live, &polled))?;
-        thread("ui-http", move || serve(runtime, listener, &app, stopped))?;
-        Ok(Server {
-            address,
-            token_file,
+        let site = site::site(&app);
+        // From here on a failure removes the token's file.
+        let server = Server {
+            app,
             _poll: poll,
             _stop: stop,
-        })
+        };
+        thread("ui-poll", move || poll::run(socket, &live, &polled))?;
+        thread("ui-http", move || serve(runtime, listener, site, stopped))?;
+        Ok(server)
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.app.address
     }
 
     /// The file of the token that changes need.
     pub fn token_file(&self) -> &Path {
-        &self.token_file
+        self.app.token.path()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.app.token.remove();
     }
 }
 
@@ -118,8 +126,12 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread.spawn(work).map(drop)
 }
 
-fn serve(runtime: Runtime, listener: TcpListener, app: &Arc<App>, stopped: oneshot::Receiver<()>) {
-    let site = api::site(app);
+fn serve(
+    runtime: Runtime,
+    listener: TcpListener,
+    site: axum::Router,
+    stopped: oneshot::Receiver<()>,
+) {
     runtime.spawn(accept(listener, site));
     // It is dropped, not sent to.
     let _ = runtime.block_on(stopped);

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 /// Random bytes of a token; 256 bits, which nobody guesses.
 const BYTES: usize = 32;
 
-/// A token, and its file, which is removed when it is dropped.
+/// A token, and its file.
 pub(crate) struct Token {
     text: String,
     path: PathBuf,
@@ -54,11 +54,10 @@ impl Token {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
 
-impl Drop for Token {
-    fn drop(&mut self) {
-        // It opens nothing any more.
+    /// Removes its file.
+    pub fn remove(&self) {
+        // If that fails, it opens nothing any more all the same.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -84,7 +83,7 @@ mod tests {
         for other in ["", "of before", &text, &text.trim()[1..]] {
             assert!(!token.is(other), "{other:?}");
         }
-        drop(token);
+        token.remove();
         assert!(!path.exists());
         assert!(!Token::make(&path).unwrap().is(text.trim()));
         assert!(Token::make(&directory.path().join("no/ui.token")).is_err());

@@ -137,12 +137,6 @@ impl Browser {
         assert!(self.value(fits) == true, "{}", self.value(widest));
     }
 
-    /// A picture of the page, as PNG in base64.
-    pub fn picture(&mut self) -> String {
-        let picture = self.call("Page.captureScreenshot", json!({"format": "png"}));
-        picture["data"].as_str().unwrap().to_owned()
-    }
-
     /// Fails if a script failed, or the policy kept something from the page.
     pub fn assert_no_errors(&self) {
         assert!(self.errors.is_empty(), "{:#?}", self.errors);

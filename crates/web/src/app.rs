@@ -1,0 +1,22 @@
+//! What all requests share.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::live::Live;
+use crate::token::Token;
+
+/// The router, the rights, the limits.
+pub(crate) struct App {
+    /// The router's control socket.
+    pub socket: PathBuf,
+    pub live: Arc<Live>,
+    pub token: Token,
+    /// The address that is listened on.
+    pub address: SocketAddr,
+    /// Places for requests that have a body, which may be large.
+    pub bodies: Semaphore,
+}
