@@ -497,6 +497,7 @@ mod tests {
         let bench = lab::invocation::Packets::Bench {
             size: Size::Bytes(64),
             flows: Flows::Many,
+            vlan: None,
         };
         let file = lab::invocation::Packets::File("/x/profile.json".as_ref());
         for (search, packets) in [
