@@ -282,7 +282,7 @@
   function history() {
     return ask("/api/v1/history").then(function (answer) {
       byId("pending").hidden = answer.seconds_left === null;
-      byId("countdown").textContent = "Taken back in " + number(answer.seconds_left) + " s";
+      byId("countdown").textContent = answer.seconds_left === null ? "" : "Taken back in " + number(answer.seconds_left) + " s";
       fill("history", answer.configurations.slice().reverse().map(function (entry) {
         var by = entry.who ? entry.who.name || String(entry.who.uid) : "router";
         var look = element("button", { type: "button" }, "Show " + entry.number);
