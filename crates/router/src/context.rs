@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use graph::counters::InterfaceCounters;
 use graph::epoch::Reader;
 use graph::worker::Context;
 use tables::{adjacency, interface, ip4, ip6, mac, nexthop};
 
+use crate::change::InterfaceId;
 use crate::event::Events;
 use crate::limits::Limits;
 use crate::snapshot::Snapshot;
@@ -31,6 +33,8 @@ pub struct Cx {
     pub events: Events,
     /// Grows whenever something is published: nodes that hold packets then try them again.
     pub changes: u64,
+    /// The worker's counters, by interface.
+    counters: Arc<[InterfaceCounters]>,
     /// Number of the worker, from 0.
     pub(crate) worker: usize,
     snapshot: Reader<Snapshot>,
@@ -43,6 +47,7 @@ impl Cx {
         snapshot: Reader<Snapshot>,
         limits: Arc<Limits>,
         events: Events,
+        counters: Arc<[InterfaceCounters]>,
     ) -> Self {
         Cx {
             interfaces: state.interfaces.reader(),
@@ -54,6 +59,7 @@ impl Cx {
             limits,
             events,
             changes: 0,
+            counters,
             worker,
             snapshot,
         }
@@ -63,6 +69,27 @@ impl Cx {
     #[inline(always)]
     pub fn snapshot(&self) -> &Snapshot {
         self.snapshot.get()
+    }
+}
+
+/// What interfaces without a port of their own receive and send: nobody else counts it.
+impl Cx {
+    /// An interface has received a frame of so many bytes.
+    #[inline(always)]
+    pub(crate) fn received(&self, interface: InterfaceId, bytes: usize) {
+        if let Some(counters) = self.counters.get(usize::from(interface)) {
+            counters.rx_packets.add(1);
+            counters.rx_bytes.add(bytes as u64);
+        }
+    }
+
+    /// An interface has sent a frame of so many bytes.
+    #[inline(always)]
+    pub(crate) fn sent(&self, interface: InterfaceId, bytes: usize) {
+        if let Some(counters) = self.counters.get(usize::from(interface)) {
+            counters.tx_packets.add(1);
+            counters.tx_bytes.add(bytes as u64);
+        }
     }
 }
 

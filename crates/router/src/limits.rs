@@ -1,5 +1,6 @@
 //! Limits on what all workers together do in a second.
 
+use crate::bond::lacp;
 use crate::bucket::{Allowance, BySender, TokenBucket};
 use crate::punt::{Class, allowances};
 use crate::{icmp, neighbor};
@@ -9,6 +10,8 @@ use crate::{icmp, neighbor};
 pub struct Limits {
     /// On neighbors that the kernel is asked for.
     pub(crate) asks: Allowance,
+    /// On LACPDUs and markers that are taken in.
+    pub(crate) lacp: Allowance,
     /// On packets to the host, by class.
     pub(crate) host: [Allowance; Class::COUNT],
     /// On ICMP errors other than "fragmentation needed".
@@ -25,6 +28,7 @@ impl Limits {
     pub(crate) fn new(interfaces: usize) -> Self {
         Limits {
             asks: neighbor::allowance(interfaces),
+            lacp: lacp::allowance(interfaces),
             host: allowances(interfaces),
             icmp4: icmp::allowance(),
             icmp6: icmp::allowance(),

@@ -111,9 +111,11 @@ impl Router {
         for (number, (waker, handoff)) in workers.enumerate() {
             let (events, consumer) = events();
             all_events.push(consumer);
-            let graph = graph(table(), &state, &setup.pool)?;
+            let mut graph = graph(table(), &state, &setup.pool)?;
             outputs.pass(graph.index_of(eth::Output::NAME));
-            let cx = Cx::new(number, &state, publisher.reader(), limits.clone(), events);
+            let counters = graph.counters().interfaces;
+            let snapshot = publisher.reader();
+            let cx = Cx::new(number, &state, snapshot, limits.clone(), events, counters);
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
         let router = Router {

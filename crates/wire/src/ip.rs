@@ -50,3 +50,16 @@ pub const UDP_LITE: u8 = 136;
 pub const fn has_ports(proto: u8) -> bool {
     matches!(proto, TCP | UDP | SCTP | UDP_LITE)
 }
+
+/// Explicit congestion notification: the low two bits of IPv4's type of service and of IPv6's
+/// traffic class (RFC 3168 section 5).
+pub mod ecn {
+    /// The sender does not understand it.
+    pub const NOT_ECT: u8 = 0;
+    /// The sender understands it: ECT(1).
+    pub const ECT1: u8 = 1;
+    /// The sender understands it: ECT(0).
+    pub const ECT0: u8 = 2;
+    /// A router on the way has met congestion.
+    pub const CE: u8 = 3;
+}

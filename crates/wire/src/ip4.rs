@@ -151,9 +151,18 @@ impl Header {
         self.tos >> 2
     }
 
-    /// Congestion notification, 0 to 3.
+    /// Congestion notification, 0 to 3 ([`crate::ip::ecn`]).
     pub const fn ecn(&self) -> u8 {
         self.tos & 3
+    }
+
+    /// Sets the congestion notification, of which two bits count, and the checksum with it.
+    pub fn set_ecn(&mut self, ecn: u8) {
+        let word = |tos| u16::from_be_bytes([self.version_ihl, tos]);
+        let tos = self.tos & !3 | ecn & 3;
+        let checksum = checksum::update(self.checksum.get(), word(self.tos), word(tos));
+        self.tos = tos;
+        self.checksum.set(checksum);
     }
 
     /// True if the checksum of these 20 bytes is right. For a header with options use
@@ -206,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(src: u32, dst: u32, proto: u8, payload in 0usize..65_516, id: u16, fragment: u16, ttl in 1u8..) {
+        fn round_trip(src: u32, dst: u32, proto: u8, payload in 0usize..65_516, id: u16, fragment: u16, ttl in 1u8.., tos: u8, ecn: u8) {
             let mut header = Header::new(src, dst, proto, payload);
             prop_assert!(header.checksum_ok() && header.is_plain() && !header.is_fragment());
             header.set_id(id);
@@ -222,6 +231,10 @@ mod tests {
             prop_assert!(read.checksum_ok());
             header.decrement_ttl();
             prop_assert!(header.checksum_ok() && header.ttl == ttl - 1);
+            header.tos = tos;
+            header.seal();
+            header.set_ecn(ecn);
+            prop_assert!(header.checksum_ok() && header.ecn() == ecn & 3 && header.dscp() == tos >> 2);
         }
 
         #[test]

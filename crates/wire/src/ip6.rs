@@ -73,6 +73,12 @@ impl Header {
         (self.version_class_flow.get() >> 20 & 0xff) as u8
     }
 
+    /// Congestion notification, 0 to 3 ([`crate::ip::ecn`]).
+    #[inline(always)]
+    pub fn ecn(&self) -> u8 {
+        self.traffic_class() & 3
+    }
+
     /// Flow label, 20 bits; 0: none.
     #[inline(always)]
     pub fn flow_label(&self) -> u32 {
@@ -95,6 +101,11 @@ impl Header {
     pub fn set_traffic_class(&mut self, class: u8) {
         let rest = self.version_class_flow.get() & !(0xff << 20);
         self.version_class_flow.set(rest | u32::from(class) << 20);
+    }
+
+    /// Sets the congestion notification, of which two bits count.
+    pub fn set_ecn(&mut self, ecn: u8) {
+        self.set_traffic_class(self.traffic_class() & !3 | ecn & 3);
     }
 
     /// Sets the flow label, of which 20 bits count.
@@ -172,6 +183,9 @@ mod tests {
             let mut header = Header::new(src, dst, next, payload);
             header.set_traffic_class(class);
             header.set_flow_label(label);
+            header.set_ecn(!class);
+            prop_assert_eq!(header.ecn(), !class & 3);
+            header.set_ecn(class);
             let bytes = *header.bytes();
             let read = Header::parse(&bytes).unwrap().0;
             prop_assert_eq!((read.src, read.dst, read.next_header, read.hop_limit), (src, dst, next, 64));

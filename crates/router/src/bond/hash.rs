@@ -29,12 +29,12 @@ impl Headers {
 /// VLAN tags that are skipped on the way to an IP header.
 const TAGS: usize = 2;
 
-/// Where the type behind a frame's tags is.
+/// Where the network header of a frame is, behind its tags and the type that says what it is.
 #[inline(always)]
-fn type_at(p: &Pkt<'_>) -> usize {
+pub(crate) fn network_at(p: &Pkt<'_>) -> u8 {
     let at = |tags: usize| vlan::AT + tags * vlan::LEN;
     let tags = (0..TAGS).take_while(|n| p.header::<Tag>(at(*n) as u8).is_tag());
-    at(tags.count())
+    (at(tags.count()) + size_of::<u16>()) as u8
 }
 
 /// The hash of a frame. It moves the offset of the network header to where that is.
@@ -43,11 +43,10 @@ pub(crate) fn hash(p: &mut Pkt<'_>, headers: Headers) -> u32 {
     if headers == Headers::L2 {
         return addresses(p);
     }
-    let at = type_at(p);
-    let ip_at = at + size_of::<u16>();
-    let ethertype = u16::from_be_bytes(*p.header(at as u8));
-    p.set_l3(ip_at as u8);
-    let room = p.len().saturating_sub(ip_at);
+    let ip_at = network_at(p);
+    let ethertype = u16::from_be_bytes(*p.header(ip_at - size_of::<u16>() as u8));
+    p.set_l3(ip_at);
+    let room = p.len().saturating_sub(ip_at.into());
     let flow = match (ethertype, headers) {
         (eth::IP4, Headers::L34) if room >= ip4::LEN => return crate::ip4::lookup::flow_hash(p),
         (eth::IP6, Headers::L34) if room >= ip6::LEN => return crate::ip6::lookup::flow_hash(p),

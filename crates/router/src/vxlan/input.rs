@@ -7,9 +7,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use graph::{Flag, Pkt, Stage, edges};
 use wire::checksum::pseudo_header;
+use wire::ip::ecn::{CE, ECT1};
 use wire::{ip, ip4, ip6, port, udp, vxlan};
 
-use super::{Tunnel, sum_of};
+use super::{Tunnel, ecn, sum_of};
 use crate::context::Cx;
 
 edges! {
@@ -27,6 +28,9 @@ edges! {
         BadLength => Drop("vxlan udp length does not fit the packet"),
         /// There is a checksum, and it is wrong.
         BadChecksum => Drop("vxlan udp checksum is wrong"),
+        /// The outer header says that there is congestion, and the packet in the frame cannot say so
+        /// (RFC 6040 section 4.2).
+        Congested => Drop("congestion in the tunnel of a packet without ecn"),
     }
 }
 
@@ -68,7 +72,7 @@ impl Stage<Cx> for Input {
         let Some(vni) = p.header::<vxlan::Header>(vxlan_at).vni() else {
             return Next::NoVni;
         };
-        let (tunnel, room) = outer(p, vni);
+        let (tunnel, room, notification) = outer(p, vni);
         let Some(interface) = cx.snapshot().tunnels.interface(&tunnel) else {
             return Next::NoTunnel;
         };
@@ -87,6 +91,10 @@ impl Stage<Cx> for Input {
         p.shift(frame_at as i32);
         p.set_l3(0);
         p.set_rx_if(interface);
+        if matches!(notification, ECT1 | CE) && !ecn::take_over(p, notification) {
+            return Next::Congested;
+        }
+        cx.received(interface, length - udp::LEN - vxlan::LEN);
         Next::Frame
     }
 }
@@ -102,19 +110,23 @@ fn ip_len(p: &Pkt<'_>) -> usize {
     if is_ip4(p) { ip4::LEN } else { ip6::LEN }
 }
 
-/// The tunnel that a packet with this network identifier is of, if there is one, and the bytes
-/// behind its IP header.
+/// The tunnel that a packet with this network identifier is of, if there is one, the bytes behind its
+/// IP header, and its congestion notification.
 #[inline(always)]
-fn outer(p: &Pkt<'_>, vni: u32) -> (Tunnel, usize) {
+fn outer(p: &Pkt<'_>, vni: u32) -> (Tunnel, usize, u8) {
     if is_ip4(p) {
         let h = p.header::<ip4::Header>(p.l3);
         let room = usize::from(h.total_len()).saturating_sub(ip4::LEN);
         let [remote, local] = [h.src(), h.dst()].map(|end| Ipv4Addr::from_bits(end).into());
-        (Tunnel { local, remote, vni }, room)
+        (Tunnel { local, remote, vni }, room, h.ecn())
     } else {
         let h = p.header::<ip6::Header>(p.l3);
         let [remote, local] = [h.src, h.dst].map(IpAddr::from);
-        (Tunnel { local, remote, vni }, h.payload_len().into())
+        (
+            Tunnel { local, remote, vni },
+            h.payload_len().into(),
+            h.ecn(),
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 //! What leaves by a tunnel is routed as a packet from its local to its remote address. What comes in
 //! with these addresses and its network identifier is the tunnel's.
 
+mod ecn;
 mod encap;
 mod input;
 pub mod show;

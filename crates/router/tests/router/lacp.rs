@@ -42,6 +42,7 @@ fn lacpdus(lab: &Lab, member: u16) -> Vec<Header> {
 /// The other ends of these members answer, in sync or not, from one time to another.
 fn agree(lab: &mut Lab, members: &[u16], sync: bool, times: std::ops::Range<u64>) {
     for now in times.step_by(100) {
+        lab.advance(Duration::from_millis(100));
         negotiate(lab, now);
         for &id in members {
             for said in lacpdus(lab, id) {
@@ -167,11 +168,38 @@ fn what_is_malformed_is_a_drop_with_its_reason() {
         lab.receive(31, [frame]);
         assert_eq!(before(&lab, edge), count + 1, "{edge}");
     }
-    // More than the control thread takes in at once.
-    lab.receive(31, vec![frame; 1200]);
-    assert_eq!(lab.edge("lacp-exchange", "Busy"), 1200 - 1024);
+    lab.check_buffers(0);
+}
+
+/// A flood costs little, and others are heard all the same.
+#[test]
+fn a_member_gets_so_many_lacpdus_and_markers_a_second() {
+    let mut lab = lab(1, LACP);
+    let lacpdu = |of| Header::new(peer(of), peer(1)).frame(host_mac(of, 9));
+    let mut marker = lacpdu(31).to_vec();
+    marker[eth::LEN..][..4].copy_from_slice(&[2, 1, 1, 16]);
+    let too_many = |lab: &Lab| lab.edge("lacp-exchange", "TooMany");
+    lab.receive(31, vec![lacpdu(31).to_vec(); 1000]);
+    assert_eq!(too_many(&lab), 1000 - 20);
+    lab.receive(31, vec![marker.clone(); 10]);
+    assert_eq!(too_many(&lab), 1000 - 20 + 10);
+    lab.receive(32, [lacpdu(32).to_vec()]);
+    assert_eq!(too_many(&lab), 1000 - 20 + 10);
+    lab.advance(Duration::from_millis(100));
+    lab.receive(31, vec![marker; 30]);
+    assert_eq!(lab.sent(31).len(), 10);
+    lab.check_buffers(0);
+
+    // The control thread takes in none of them.
+    for _ in 0..20 {
+        lab.advance(Duration::from_millis(200));
+        for id in MEMBERS {
+            lab.receive(id, vec![lacpdu(id).to_vec(); 20]);
+        }
+    }
+    assert_eq!(lab.edge("lacp-exchange", "Busy"), 1200 + 21 - 1024);
     negotiate(&mut lab, 0);
-    lab.sent(31);
+    MEMBERS.iter().for_each(|id| drop(lab.sent(*id)));
     lab.check_buffers(0);
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 
-use router::vxlan::{Tunnel, show};
+use graph::{Buffers, Pkt, Stage};
+use router::vxlan::{Encap, Tunnel, show};
 use router::{Address, Change, Interface, Kind, L2, Route, Tags};
 use wire::checksum;
 use wire::craft::Packet;
@@ -199,6 +200,128 @@ fn frames_come_out_as_if_they_had_come_in_at_the_tunnel() {
         assert_eq!(lab.sent(3), vec![inner; 2]);
     }
     lab.check_buffers(0);
+}
+
+/// RFC 6040: the outer header says what the inner one does, and what it says in addition the inner
+/// one says then.
+#[test]
+fn congestion_is_told_through_the_tunnel() {
+    const CE: u8 = 3;
+    let frame4 = |tos| {
+        let packet = Packet::udp((0xc0a8_0001, 7), (0xc0a8_0002, 9)).tos(tos);
+        packet.macs(host_mac(3, 9), host_mac(20, 9)).frame()
+    };
+    let frame6 = |tos| {
+        let [from, to]: [Ipv6Addr; 2] =
+            ["2001:db8:8::1", "2001:db8:8::2"].map(|text| text.parse().unwrap());
+        let packet = Packet::udp6((from, 7), (to, 9)).tos(tos);
+        packet.macs(host_mac(3, 9), host_mac(20, 9)).frame()
+    };
+    let tagged = |tos| {
+        let mut frame = frame4(tos);
+        frame.splice(12..12, [0x88, 0xa8, 0, 5, 0x81, 0, 0, 6]);
+        frame
+    };
+    let kinds: [&dyn Fn(u8) -> Vec<u8>; 3] = [&frame4, &frame6, &tagged];
+    let outer4 = |inner: &[u8], ecn| {
+        let mut frame = packed(inner);
+        frame[15] = 0xb8 | ecn;
+        seal(&mut frame);
+        frame
+    };
+    let outer6 = |inner: &[u8], ecn: u8| {
+        let mut frame = packed6(inner);
+        frame[15] |= ecn << 4;
+        frame
+    };
+    let (mut four, mut six) = (lab4(), lab(ends6()));
+    for kind in kinds {
+        for ecn in 0..=CE {
+            four.receive(3, [kind(0xb8 | ecn)]);
+            assert_eq!(four.sent(2)[0][15], ecn, "no DSCP");
+            six.receive(3, [kind(0xb8 | ecn)]);
+            assert_eq!(six.sent(2)[0][14..16], [0x60, ecn << 4]);
+            let refused = |lab: &Lab| lab.edge("vxlan-input", "Congested");
+            let before = [refused(&four), refused(&six)];
+            for outer in 0..=CE {
+                let inner = kind(0xb8 | ecn);
+                four.receive(2, [outer4(&inner, outer)]);
+                six.receive(2, [outer6(&inner, outer)]);
+                let wanted = match (ecn, outer) {
+                    (0, CE) => vec![],
+                    (_, CE) => vec![kind(0xb8 | CE)],
+                    (2, 1) => vec![kind(0xb8 | 1)],
+                    _ => vec![inner],
+                };
+                assert_eq!(four.sent(3), wanted, "{ecn} in {outer}");
+                assert_eq!(six.sent(3), wanted, "{ecn} in {outer}");
+            }
+            let more = u64::from(ecn == 0);
+            let now = [refused(&four), refused(&six)];
+            assert_eq!(now, before.map(|count| count + more));
+        }
+    }
+    // What is not IP, or has no whole header, goes on as it is.
+    for inner in [
+        [&frame4(0)[..12], &[8, 6], &[0; 46]].concat(),
+        frame4(0)[..33].to_vec(),
+    ] {
+        four.receive(2, [outer4(&inner, CE)]);
+        assert_eq!(four.sent(3), [inner]);
+    }
+    four.check_buffers(0);
+    six.check_buffers(0);
+}
+
+/// Frames without what is around them, as Linux counts them.
+#[test]
+fn a_tunnel_counts_its_frames() {
+    let mut lab = lab4();
+    lab.receive(3, [frame(7, 100), frame(8, 3001)]);
+    lab.receive(2, [packed(&frame(7, 60)), packed(&[1; 13])]);
+    let counts = |lab: &Lab, name| {
+        let shown = router::show::interfaces(&lab.router, Some(name), &[]).unwrap();
+        let json = serde_json::to_value(&shown).unwrap();
+        ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "drops"]
+            .map(|name| json["interfaces"][0][name].as_u64().unwrap())
+    };
+    // The second is too long for the way, which is not the tunnel's business.
+    assert_eq!(counts(&lab, "eth20"), [2, 73, 2, 3101, 1]);
+    assert_eq!(counts(&lab, "eth2")[2..4], [1, 150]);
+    let text = router::show::interfaces(&lab.router, Some("eth20"), &[]).unwrap();
+    assert!(
+        text.to_string()
+            .contains("rx packets                     2"),
+        "{text}"
+    );
+    lab.router.clear(router::show::Clear::Interface);
+    assert_eq!(counts(&lab, "eth20"), [0; 5]);
+}
+
+#[test]
+fn headers_need_room_in_front() {
+    for (ends, bytes) in [([ip(2, 1), ip(2, 2)], OUTER4), (ends6(), OUTER6)] {
+        let mut lab = lab(ends);
+        let pool = lab.router.pool().clone();
+        let mut bufs = Buffers::new(pool.clone());
+        let cx = lab.workers[0].context();
+        let frame = frame(7, 100);
+        for room in [bytes - 1, bytes] {
+            let mut d = bufs.copy_in(&frame).unwrap();
+            d.set_tx_if(TUNNEL);
+            let mut p = Pkt::new(&pool, &mut d);
+            while p.shift(-1) {}
+            p.shift(room as i32);
+            p.truncate(frame.len());
+            p.bytes_mut().copy_from_slice(&frame);
+            let next = format!("{:?}", Encap.packet(cx, &mut p));
+            match room == bytes {
+                true => assert_eq!(next, if bytes == OUTER4 { "Ip4" } else { "Ip6" }),
+                false => assert_eq!((&next[..], p.bytes()), ("NoRoom", &frame[..])),
+            }
+            bufs.free(d);
+        }
+    }
 }
 
 /// A change of a frame.

@@ -5,6 +5,7 @@ use graph::{Desc, Each, Emit, edges};
 use wire::eth::{self, Mac};
 use wire::lacp::{self, Malformed, Pdu};
 
+use crate::bucket::Allowance;
 use crate::context::Cx;
 use crate::event::{Event, Lacpdu};
 
@@ -13,6 +14,8 @@ edges! {
     pub enum Next {
         /// An LACPDU of ours, or the answer to a marker.
         Member => Interface,
+        /// More than a member may get.
+        TooMany => Drop("more LACPDUs and markers than 100 a second"),
         /// Of another slow protocol.
         Subtype => Drop("slow protocol is neither LACP nor marker"),
         /// Shorter than a PDU.
@@ -24,10 +27,21 @@ edges! {
         /// We send no markers.
         Unasked => Drop("marker response that nobody has asked for"),
         /// The control thread has not taken in what has come before.
-        Busy => Drop("too many LACPDUs"),
+        Busy => Drop("LACPDUs of before are not taken in"),
         /// There is no buffer to send with.
         NoBuffer => Drop("no buffer for an LACPDU"),
     }
+}
+
+/// Most frames that are taken in of a member a second, and at once, and most of all members. Others
+/// send one a second and a few more where something changes (IEEE 802.1AX-2014 clause 6.4.16: three
+/// at once). What a flood costs is one look at a bucket for each frame.
+const EACH: (u64, u64) = (100, 20);
+const ALL: (u64, u64) = (5_000, 500);
+
+/// The allowance of members, and the one for all.
+pub(crate) fn allowance(interfaces: usize) -> Allowance {
+    Allowance::new(interfaces, EACH, ALL)
 }
 
 /// The node.
@@ -41,6 +55,9 @@ impl Each<Cx> for Exchange {
     type Next = Next;
 
     fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, mut d: Desc) {
+        if !cx.limits.lacp.take(d.rx_if, out.now()) {
+            return out.push(Next::TooMany, d);
+        }
         let bytes = out.pool().bytes_of(&d);
         let pdu = match lacp::parse(bytes.get(eth::LEN..).unwrap_or_default()) {
             Ok(pdu) => pdu,

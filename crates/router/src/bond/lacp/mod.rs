@@ -14,6 +14,7 @@ use wire::eth::Mac;
 use wire::lacp::Header;
 
 pub use exchange::Exchange;
+pub(crate) use exchange::allowance;
 pub(crate) use outgoing::{Outbox, Outgoing};
 pub(crate) use port::Millis;
 use port::{Lag, Port};
