@@ -9,7 +9,7 @@ use wire::craft::Packet;
 use wire::ip;
 
 use crate::harness::*;
-use crate::sound::{WAITING, lab, round};
+use crate::sound::{self, LACP_MEMBER, VNI, WAITING, XOR_MEMBERS, lab, round};
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();
@@ -20,11 +20,46 @@ fn number(variable: &str, default: u64) -> u64 {
 fn corpus() -> Vec<Vec<u8>> {
     let mut packets = corpus4();
     packets.extend(corpus6());
+    packets.extend(tunneled());
+    packets.extend(lacpdus());
     packets
 }
 
+/// Packets of the tunnels with the host on interface 1.
+pub fn tunneled() -> Vec<Vec<u8>> {
+    let [near, own]: [Ipv6Addr; 2] =
+        ["2001:db8:1::2", "2001:db8:1::1"].map(|text| text.parse().unwrap());
+    let mut inner: Vec<_> = (0..4).map(|ecn| udp(FAR).tos(ecn).frame()).collect();
+    inner.extend(corpus6().into_iter().take(4));
+    inner.extend([66, 590, 1400, 1514].map(|length| udp(FAR).frame_len(length).frame()));
+    inner.extend([0x3f00_0001, addr(1, 1), 0x4600_0001].map(|to| udp(to).frame()));
+    inner.push(udp(FAR).ttl(1).frame());
+    let packets = inner.iter().zip((0..=3).cycle()).flat_map(|(inner, ecn)| {
+        let header = wire::vxlan::Header::new(VNI);
+        let content = [&header.bytes()[..], inner].concat();
+        [
+            Packet::udp((addr(1, 2), 50000), (addr(1, 1), 4789)),
+            Packet::udp6((near, 50000), (own, 4789)),
+        ]
+        .map(|packet| {
+            let packet = packet.macs(host_mac(1, 2), own_mac(1)).tos(ecn);
+            packet.payload(&content).frame()
+        })
+    });
+    packets.collect()
+}
+
+/// LACPDUs and markers.
+fn lacpdus() -> Vec<Vec<u8>> {
+    let said = wire::lacp::Header::new(Default::default(), Default::default());
+    let lacpdu = sound::answer(&said);
+    let mut marker = lacpdu.clone();
+    marker[14..18].copy_from_slice(&[2, 1, 1, 16]);
+    vec![lacpdu, marker]
+}
+
 /// IPv6 destinations of every kind: forwarded, to be resolved, own, spread, decisions, none.
-const DESTINATIONS6: [&str; 8] = [
+const DESTINATIONS6: [&str; 12] = [
     "2001:db8:4800::1",
     WAITING,
     "2001:db8:1::1",
@@ -33,6 +68,10 @@ const DESTINATIONS6: [&str; 8] = [
     "2001:db8:6100::1",
     "2001:db8:9900::1",
     "fe80::2",
+    "2001:db8:6300::1",
+    "2001:db8:6400::1",
+    "2001:db8:6700::1",
+    "2001:db8:6800::1",
 ];
 
 fn corpus6() -> Vec<Vec<u8>> {
@@ -70,6 +109,9 @@ fn corpus4() -> Vec<Vec<u8>> {
         udp(0x3e00_0001).frame(),
         udp(0x4600_0001).frame(),
     ];
+    // By tunnels and bonds.
+    packets.extend((63..=68).map(|net| udp(net << 24 | 1).frame()));
+    packets.extend([1414, 1415, 3000].map(|length| udp(0x3f00_0001).frame_len(length).frame()));
     for length in [
         60, 61, 64, 128, 590, 1514, 1515, 1870, 1871, 3000, 9230, 9500,
     ] {
@@ -92,7 +134,7 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
             3 => frame.truncate(random.below(bytes + 1) as usize),
             4 => frame.extend((0..random.below(200)).map(|i| i as u8)),
             _ if frame.get(12) == Some(&0x86) => {
-                let to = DESTINATIONS6[random.below(8) as usize].parse::<Ipv6Addr>();
+                let to = DESTINATIONS6[random.below(12) as usize].parse::<Ipv6Addr>();
                 if let (Some(place), Ok(to)) = (frame.get_mut(38..54), to) {
                     place.copy_from_slice(&to.octets());
                     place[15] ^= random.below(4) as u8;
@@ -146,10 +188,28 @@ fn random_packets_through_the_graph() {
         } else {
             lab.cables[&2].set_room(usize::MAX);
         }
-        let from = if random.below(10) == 0 { 4 } else { 1 };
+        let from = match random.below(10) {
+            0 => 4,
+            1 => XOR_MEMBERS[0],
+            2 => LACP_MEMBER,
+            _ => 1,
+        };
+        lab.advance(std::time::Duration::from_millis(1));
         round(&mut lab, from, received);
     }
     for node in ["icmp4-error", "icmp6-error"] {
         assert!(lab.edge(node, "Lookup") > 0, "{node} was not reached");
+    }
+    for (node, edge) in [
+        ("vxlan-encap", "Ip4"),
+        ("vxlan-encap", "Ip6"),
+        ("vxlan-input", "Frame"),
+        ("vxlan-input", "Congested"),
+        ("bond-input", "Bond"),
+        ("bond-output", "Member"),
+        ("lacp-exchange", "Member"),
+        ("lacp-exchange", "Length"),
+    ] {
+        assert!(lab.edge(node, edge) > 0, "{node} {edge} was not reached");
     }
 }

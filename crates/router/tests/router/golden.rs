@@ -9,9 +9,9 @@ use router::{Change, Route};
 use wire::craft::Packet;
 use wire::{ip, pcap};
 
-use crate::cross_connect;
 use crate::harness::*;
 use crate::ip6_nodes::{self, NEAR, address, between, good};
+use crate::{cross_connect, fuzz, sound};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/router/golden")
@@ -194,6 +194,27 @@ fn golden_ip6() {
         route("2001:db8:6200::/40", Route::Prohibit),
     ]);
     replay("ip6-", &mut lab, &packets6(), neighbor6(2, "2001:db8:2::9"));
+}
+
+/// Packets into tunnels, out of them, and what is wrong with these.
+#[test]
+fn golden_vxlan() {
+    let into = |net: u32| udp(net << 24 | 1).tos(2).frame();
+    let mut frames = vec![into(63), into(64), into(65), into(66)];
+    frames.push(udp(0x3f00_0001).fragment(0x4000).frame_len(1500).frame());
+    frames.extend(fuzz::tunneled());
+    let mut short = frames[5].clone();
+    short.truncate(45);
+    short[17] = 31;
+    seal(&mut short);
+    let with = |at: usize, byte: u8| {
+        let mut frame = fuzz::tunneled()[0].clone();
+        frame[at] = byte;
+        frame
+    };
+    frames.extend([short, with(42, 0), with(48, 9), with(41, 1), with(39, 0)]);
+    let then = neighbor6(2, sound::WAITING);
+    replay("vxlan-", &mut sound::lab(), &frames, then);
 }
 
 /// Frames of each kind at cross connects of interface 1 and of its sub-interfaces.

@@ -2,16 +2,41 @@
 //! is well-formed and was received.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
 
 use router::acl::{Direction, Packets};
-use router::{Change, Interface, Route};
+use router::bond::{Headers, Spread};
+use router::vxlan::Tunnel;
+use router::{Change, Interface, Kind, L2, Route};
 use tables::acl::Rule;
 use tables::prefix::{Address, Prefix};
+use wire::lacp::{self, Pdu, state};
+use wire::{eth, ip};
 
 use super::harness::*;
 
+/// A bond that hashes, and its members; one with LACP, and its member. Their address is that of
+/// interface 1, and so is that of tunnels.
+const XOR: u16 = 30;
+pub const XOR_MEMBERS: [u16; 2] = [31, 32];
+const LACP: u16 = 33;
+pub const LACP_MEMBER: u16 = 34;
+
+/// Tunnels of either family, and their ends: to the host on interface 2, and to that on 1.
+const TUNNELS: [(u16, [&str; 2]); 4] = [
+    (20, ["10.0.2.1", "10.0.2.2"]),
+    (21, ["2001:db8:2::1", "2001:db8:2::2"]),
+    (22, ["10.0.1.1", "10.0.1.2"]),
+    (23, ["2001:db8:1::1", "2001:db8:1::2"]),
+];
+/// Of each.
+pub const VNI: u32 = 7;
+const TUNNEL_MTU: usize = 1400;
+
 /// A router with ways of every kind, in both families: a small link, several next hops, decisions, a
-/// host interface (number 4, of 1). Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
+/// host interface (number 4, of 1), tunnels (20 to 23; 63.0.0.0/8 to 66.0.0.0/8 by these), bonds
+/// (67.0.0.0/8 and 68.0.0.0/8). Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
 pub fn lab() -> Lab {
     let mut lab = wired6(Lab::with_host());
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
@@ -36,7 +61,92 @@ pub fn lab() -> Lab {
         route("2001:db8:6200::/40", ecmp6),
     ]);
     lab.apply(filtered());
+    let devices = TUNNELS.map(|(id, _)| id).into_iter().chain([XOR, LACP]);
+    let ways = devices.clone().zip(63..);
+    bonds(&mut lab);
+    tunnels(&mut lab);
+    lab.apply(ways.flat_map(|(id, net)| way(id, net)).collect());
+    agree(&mut lab);
     lab
+}
+
+/// Ways of either family by a host on an interface.
+fn way(id: u16, net: u16) -> [Change; 4] {
+    let host6 = format!("2001:db8:{id}::2");
+    let far6 = format!("2001:db8:{net}00::/40");
+    [
+        neighbor(id, 2),
+        neighbor6(id, &host6),
+        route(&format!("{net}.0.0.0/8"), Route::Forward(vec![via(id, 2)])),
+        route(&far6, Route::Forward(vec![via6(id, &host6)])),
+    ]
+}
+
+fn tunnels(lab: &mut Lab) {
+    let tunnel = |(id, ends): (u16, [&str; 2])| {
+        let [local, remote]: [IpAddr; 2] = ends.map(|end| end.parse().unwrap());
+        let tunnel = Tunnel::new(local, remote, VNI).unwrap();
+        Change::InterfaceSet(Interface {
+            kind: Kind::Vxlan { tunnel, host: None },
+            mac: own_mac(1),
+            mtu: TUNNEL_MTU as u16,
+            ..interface(id)
+        })
+    };
+    lab.apply(TUNNELS.map(tunnel).into());
+    lab.apply(vec![neighbor6(1, TUNNELS[3].1[1])]);
+}
+
+fn bonds(lab: &mut Lab) {
+    let bond = |id, spread| {
+        let host = None;
+        Change::InterfaceSet(Interface {
+            kind: Kind::Bond { spread, host },
+            mac: own_mac(1),
+            ..interface(id)
+        })
+    };
+    let member = |id, of| {
+        Change::InterfaceSet(Interface {
+            l2: Some(L2::Bond(of)),
+            ..interface(id)
+        })
+    };
+    for id in [XOR_MEMBERS[0], XOR_MEMBERS[1], LACP_MEMBER] {
+        lab.plug(id, 0);
+    }
+    lab.apply(vec![
+        bond(XOR, Spread::Xor(Headers::L34)),
+        bond(LACP, Spread::Lacp(Headers::L23)),
+        member(XOR_MEMBERS[0], XOR),
+        member(XOR_MEMBERS[1], XOR),
+        member(LACP_MEMBER, LACP),
+    ]);
+}
+
+/// The other end of the member with LACP agrees. Nothing that it says later counts: the machines
+/// stand still.
+fn agree(lab: &mut Lab) {
+    for now in (0..3000).step_by(100) {
+        lab.router.unresolved();
+        lab.router.negotiate(Duration::from_millis(now));
+        lab.advance(Duration::from_millis(100));
+        for frame in lab.sent(LACP_MEMBER) {
+            let Ok(Pdu::Lacp(said)) = lacp::parse(&frame[eth::LEN..]) else {
+                panic!("{frame:02x?}");
+            };
+            lab.receive(LACP_MEMBER, [answer(&said)]);
+        }
+    }
+    assert!(lab.router.has_partner(LACP));
+}
+
+/// What the other end of a member says, which has heard this.
+pub fn answer(said: &lacp::Header) -> Vec<u8> {
+    let mut them = lacp::Info::new((1, host_mac(9, 9)), 1, (1, 1));
+    them.state = state::ACTIVITY | state::AGGREGATION | state::SYNCHRONIZATION;
+    let answer = lacp::Header::new(them, said.actor());
+    answer.frame(host_mac(9, 9)).to_vec()
 }
 
 /// Access lists in both directions that let most packets pass.
@@ -68,11 +178,14 @@ fn filtered() -> Vec<Change> {
     [set].into_iter().chain(places.map(attach)).collect()
 }
 
-/// Part that stays the same on the way: IPv4 addresses, identification, protocol; IPv6 all but the
-/// hop limit. And the TTL or hop limit.
+/// Part that stays the same on the way: IPv4 addresses, identification, protocol; IPv6 all but
+/// congestion notification and the hop limit. And the TTL or hop limit.
 fn key(ip: &[u8]) -> Option<(Vec<u8>, u8)> {
     match ip.first()? >> 4 {
-        6 => Some(([ip.get(..7)?, ip.get(8..40)?].concat(), ip[7])),
+        6 => Some((
+            [&[ip[0], ip.get(1)? & 0xcf], ip.get(2..7)?, ip.get(8..40)?].concat(),
+            ip[7],
+        )),
         _ => Some((
             [ip.get(4..6)?, &[*ip.get(9)?], ip.get(12..20)?].concat(),
             ip[8],
@@ -108,11 +221,44 @@ fn check(frame: &[u8], interface: u16, mtu: usize, seen: &Seen) {
         return;
     }
     let (key, ttl) = key(ip).unwrap();
-    assert!(
-        seen[&key].contains(&(ttl + 1)),
-        "ttl {ttl} of {:?}",
-        seen[&key]
-    );
+    let came_with = seen.get(&key);
+    if came_with.is_some_and(|all| all.contains(&(ttl + 1))) {
+        return;
+    }
+    match inside(&ip[..total]) {
+        Some(frame) => check(frame, 1, TUNNEL_MTU, seen),
+        None => panic!("ttl {ttl} of {came_with:?}: {frame:02x?}"),
+    }
+}
+
+/// The frame in a packet that a tunnel has made.
+fn inside(packet: &[u8]) -> Option<&[u8]> {
+    let (ends, udp): ([IpAddr; 2], _) = match packet[0] >> 4 {
+        4 => {
+            let (header, udp) = wire::ip4::Header::parse(packet)?;
+            assert_eq!((header.ttl, header.dscp()), (64, 0));
+            assert_eq!((header.proto, header.fragment()), (ip::UDP, 0x4000));
+            let ends = [header.src(), header.dst()].map(|end| IpAddr::V4(end.into()));
+            assert_eq!(udp[6..8], [0, 0]);
+            (ends, udp)
+        }
+        _ => {
+            let (header, udp) = wire::ip6::Header::parse(packet)?;
+            assert_eq!((header.hop_limit, header.traffic_class() >> 2), (64, 0));
+            assert_eq!(header.next_header, ip::UDP);
+            let sum = wire::checksum::transport(header.src, header.dst, ip::UDP, udp);
+            assert_eq!(sum, 0);
+            ([header.src, header.dst].map(IpAddr::from), udp)
+        }
+    };
+    let of = |tunnel: &(u16, [&str; 2])| tunnel.1.map(|end| end.parse::<IpAddr>().unwrap());
+    assert!(TUNNELS.iter().any(|tunnel| of(tunnel) == ends), "{ends:?}");
+    let (header, content) = wire::udp::Header::parse(udp)?;
+    assert_eq!(usize::from(header.length()), udp.len());
+    assert_eq!(header.dst_port(), wire::port::VXLAN);
+    let (header, frame) = wire::vxlan::Header::parse(content)?;
+    assert_eq!(header.vni(), Some(VNI));
+    Some(frame)
 }
 
 /// Length of an IPv4 packet, and whether it is an ICMP error of the router's own.
@@ -130,9 +276,9 @@ fn ip6(ip: &[u8]) -> (usize, bool) {
     let (header, content) = wire::ip6::Header::parse(ip).unwrap();
     assert_eq!(ip[0] >> 4, 6);
     let length = usize::from(header.payload_len());
-    let error = header.next_header == wire::ip::ICMP6 && header.hop_limit == 64 && length >= 48;
+    let error = header.next_header == ip::ICMP6 && header.hop_limit == 64 && length >= 48;
     let message = content.get(..length).unwrap_or_default();
-    let proto = wire::ip::ICMP6;
+    let proto = ip::ICMP6;
     let sum = wire::checksum::pseudo_header(header.src, header.dst, proto, length)
         .with(message)
         .checksum();
@@ -142,12 +288,17 @@ fn ip6(ip: &[u8]) -> (usize, bool) {
     )
 }
 
-/// Interface `from` (1 or 4) receives these frames; a neighbor that packets wait for comes and
-/// goes.
+/// Where a packet's IP header may be: in its frame, and in the frame of a tunnel of either family.
+const IP_AT: [usize; 3] = [14, 14 + 36 + 14, 14 + 56 + 14];
+
+/// Interface `from` (1, 4, or a member of a bond) receives these frames; a neighbor that packets wait
+/// for comes and goes.
 pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let mut seen = Seen::new();
-    for (key, ttl) in received.iter().filter_map(|frame| key(frame.get(14..)?)) {
-        seen.entry(key).or_default().push(ttl);
+    for at in IP_AT {
+        for (key, ttl) in received.iter().filter_map(|frame| key(frame.get(at..)?)) {
+            seen.entry(key).or_default().push(ttl);
+        }
     }
     let count = received.len();
     lab.receive(from, received.clone());
@@ -169,6 +320,14 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     }
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
     lab.sent(3).iter().for_each(|f| check(f, 3, 576, &seen));
+    for member in [XOR_MEMBERS[0], XOR_MEMBERS[1], LACP_MEMBER] {
+        for frame in lab.sent(member) {
+            match frame[..6] == lacp::GROUP.0 {
+                true => check_marker(&frame, member),
+                false => check(&frame, 1, 1500, &seen),
+            }
+        }
+    }
     assert_eq!(lab.cables[&from].waiting(), 0, "{count} packets");
     lab.apply(vec![neighbor(2, 9), neighbor6(2, WAITING)]);
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
@@ -179,6 +338,13 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     lab.apply(gone.into());
     let held = held(lab);
     lab.check_buffers(held);
+}
+
+/// The answer to a marker.
+fn check_marker(frame: &[u8], member: u16) {
+    assert_eq!(member, LACP_MEMBER);
+    assert_eq!(frame[6..12], own_mac(member).0);
+    assert_eq!(lacp::parse(&frame[eth::LEN..]), Ok(Pdu::MarkerResponse));
 }
 
 /// Packets that wait for a neighbor.
