@@ -96,6 +96,11 @@ fn two_bridges_are_one_over_ip4() {
     let tunnel = &shown["tunnels"][0];
     assert_eq!([&tunnel["local"], &tunnel["remote"]], wanted.each_ref());
     assert_eq!(tunnel["vni"], 7);
+    let shown = lab.routers[0].show(&["interface", "vxlan_tunnel1"]);
+    let counts = &shown["interfaces"][0];
+    for name in ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes"] {
+        assert!(counts[name].as_u64() > Some(0), "{name}: {counts}");
+    }
 
     // Other networks at the ends: nothing comes through, until both have the same.
     lab.apply(0, ENDS4, 9);

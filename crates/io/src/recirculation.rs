@@ -5,17 +5,21 @@
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 
-use graph::{Batch, Buffers, Desc, Frame, Port};
+use graph::{Batch, Buffers, Desc, Frame, Pkt, Port};
 
 /// Store where a [`Recirculation`] leaves its packets when it is drained.
 pub type Collected = Arc<Mutex<Vec<Desc>>>;
 
 /// A ring of packets that go round: `rx` takes from the front, `tx` puts to the back. Descriptors
 /// move in bulk, packets are never touched.
+///
+/// Where a graph puts headers in front of packets, or takes them off, they come back without these
+/// or with them: see [`moved`](Recirculation::moved).
 pub struct Recirculation {
     ring: Box<[MaybeUninit<Desc>]>,
     head: usize,
     tail: usize,
+    moved: i32,
     collected: Option<Collected>,
 }
 
@@ -31,8 +35,18 @@ impl Recirculation {
             ring: ring.into(),
             head: 0,
             tail,
+            moved: 0,
             collected,
         }
+    }
+
+    /// Packets come back as if they had just been received, and begin so many bytes behind where they
+    /// began when they were transmitted; before it, at what lies there still, if that is negative.
+    /// It must lie within their buffer, or they come back as they are.
+    #[must_use]
+    pub fn moved(mut self, by: i32) -> Self {
+        self.moved = by;
+        self
     }
 
     /// The two pieces of the ring that hold `n` places from `from` on.
@@ -62,7 +76,7 @@ impl Port for Recirculation {
     }
 
     #[inline]
-    fn tx(&mut self, _bufs: &mut Buffers, batch: &mut Batch<'_>) {
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
         let n = batch.len().min(self.ring.len() - (self.tail - self.head));
         for (at, len) in self.pieces(self.tail, n) {
             let (from, to) = (&batch.packets()[..len], &mut self.ring[at..][..len]);
@@ -71,6 +85,14 @@ impl Port for Recirculation {
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), len) };
             // SAFETY: at least `len` packets are left, and they have just been copied.
             unsafe { batch.advance(len) };
+            if self.moved != 0 {
+                // SAFETY: these have just been written.
+                let run = unsafe { self.ring[at..][..len].assume_init_mut() };
+                for d in run {
+                    d.reset();
+                    Pkt::new(bufs.pool(), d).shift(self.moved);
+                }
+            }
         }
         self.tail += n;
     }
@@ -119,5 +141,31 @@ mod tests {
         port.drain(&mut bufs);
         drop(bufs);
         assert_eq!(pool.available(), 64);
+    }
+
+    #[test]
+    fn packets_come_back_without_their_first_bytes_and_with_them() {
+        let pool = Pool::new(8, 2112).unwrap();
+        let mut bufs = Buffers::new(pool.clone());
+        let packets = vec![bufs.copy_in(&[1, 2, 3, 4, 5]).unwrap()];
+        let collected = Collected::default();
+        let mut port = Recirculation::new(packets, Some(collected.clone())).moved(2);
+        let mut frame = Frame::default();
+        for (by, left) in [(2, &[3, 4, 5][..]), (-1, &[2, 3, 4, 5])] {
+            port = port.moved(by);
+            port.rx(&mut bufs, &mut frame);
+            frame.packets_mut()[0].mark(graph::Flag::OURS);
+            assert_eq!(frame.send(&mut port, &mut bufs), 1);
+            port.rx(&mut bufs, &mut frame);
+            let d = &frame.packets()[0];
+            assert_eq!((pool.bytes_of(d), d.has(graph::Flag::OURS)), (left, false));
+            port = port.moved(0);
+            assert_eq!(frame.send(&mut port, &mut bufs), 1);
+        }
+        port.drain(&mut bufs);
+        let all = std::mem::take(&mut *collected.lock().unwrap());
+        all.into_iter().for_each(|d| bufs.free(d));
+        drop(bufs);
+        assert_eq!(pool.available(), 8);
     }
 }

@@ -244,7 +244,14 @@ mod tests {
     fn packets_of_small_scenarios_come_out_right() {
         let report = dataplane(1, Some("hot")).unwrap();
         let names: Vec<_> = report.rows.iter().map(|row| row.name).collect();
-        assert!(names.contains(&"bvi-ip4-hot") && names.contains(&"bridge-hot"));
+        for name in [
+            "bvi-ip4-hot",
+            "bridge-hot",
+            "vxlan4-encap-hot",
+            "vxlan4-decap-hot",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
         assert!(report.rows.iter().all(|r| r.cycles_per_packet.median > 0.0));
         let text = report.to_string();
         assert!(text.contains("an addition's TSC cycles: "), "{text}");

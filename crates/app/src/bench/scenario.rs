@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
-use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
+use graph::{Buffers, Command, Desc, Handle, Pkt, Pool, WorkerPort};
 use io::recirculation::{Collected, Recirculation};
 use router::{Address, Change, Cx, Family, Mac, Path, Prefix, Route, Router, Setup, Tags};
 use tables::acl;
@@ -42,7 +42,7 @@ pub struct What {
 }
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 16] = [
+pub const SCENARIOS: [What; 18] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
@@ -203,6 +203,26 @@ pub const SCENARIOS: [What; 16] = [
         routes: 2,
         way: Way::Bridged(10_000),
     },
+    What {
+        name: "vxlan4-encap-hot",
+        what: "256 frames cross-connected into a VXLAN tunnel over IPv4, which is routed",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::IntoTunnel,
+    },
+    What {
+        name: "vxlan4-decap-hot",
+        what: "256 packets of the tunnel, cross-connected out of it",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::OutOfTunnel,
+    },
 ];
 
 /// Next hops of random routes: several, as a router with peers has, and few enough that their
@@ -266,11 +286,10 @@ impl Scenario {
         for (other, _) in OTHERS {
             let _ = this.handle.command(Command::Egress(other, INTERFACE));
         }
-        if what.way == Way::RoutedByBond {
+        if let Some(featured) = what.way.featured() {
             // The router tells this to the workers whose handles it has.
             let node = this.worker.graph().index_of("interface-output");
-            let bond = what.way.routed();
-            let _ = this.handle.command(Command::Output(bond, node));
+            let _ = this.handle.command(Command::Output(featured, node));
         }
         Ok(this)
     }
@@ -310,11 +329,11 @@ impl Scenario {
         for i in 0..self.what.packets {
             packets.push(
                 self.bufs
-                    .copy_in(&self.frame(i))
+                    .copy_in(&self.what.way.entering(self.frame(i)))
                     .ok_or("bench: no buffers")?,
             );
         }
-        let port = Recirculation::new(packets, Some(collected.clone()));
+        let port = Recirculation::new(packets, Some(collected.clone())).moved(self.what.way.lost());
         self.serve(port, INTERFACE);
         let before = self.clocks();
         let (mut total, mut moved) = (0, 0);
@@ -338,8 +357,13 @@ impl Scenario {
             self.rounds.push(shares);
         }
         self.withdraw(INTERFACE);
-        let packets = std::mem::take(&mut *collected.lock().map_err(|_| "bench: a port failed")?);
-        let result = if check { self.check(&packets) } else { Ok(()) };
+        let mut packets =
+            std::mem::take(&mut *collected.lock().map_err(|_| "bench: a port failed")?);
+        let result = if check {
+            self.check(&mut packets)
+        } else {
+            Ok(())
+        };
         packets.into_iter().for_each(|d| self.bufs.free(d));
         result
     }
@@ -403,7 +427,7 @@ impl Scenario {
 
     /// Every packet: where the oracle says, time to live and checksum right, nothing else changed,
     /// none lost or doubled.
-    fn check(&self, packets: &[Desc]) -> Result<(), Box<dyn Error>> {
+    fn check(&self, packets: &mut [Desc]) -> Result<(), Box<dyn Error>> {
         let mut seen = vec![false; self.pool.count() as usize];
         if packets.len() != self.what.packets {
             return Err(format!(
@@ -415,7 +439,9 @@ impl Scenario {
             .into());
         }
         // A ring whose length is a multiple of a frame keeps its order.
-        for (i, d) in packets.iter().enumerate() {
+        for (i, d) in packets.iter_mut().enumerate() {
+            // As it has left.
+            Pkt::new(&self.pool, d).shift(-self.what.way.lost());
             let (_, destination) = self.addresses(i);
             let hop = self
                 .oracle
@@ -427,13 +453,11 @@ impl Scenario {
                 let l3 = eth::LEN + self.what.way.tags().len();
                 pass_hops(&mut want[l3..], self.what.passes as u8);
             }
-            if std::mem::replace(&mut seen[self.pool.index(d) as usize], true)
-                || self.pool.bytes_of(d) != want
-            {
+            let (want, found) = self.what.way.leaving(want, self.pool.bytes_of(d));
+            if std::mem::replace(&mut seen[self.pool.index(d) as usize], true) || found != want {
                 return Err(format!(
-                    "bench {}: packet {i} came out wrong: {:02x?}, want {want:02x?}",
+                    "bench {}: packet {i} came out wrong: {found:02x?}, want {want:02x?}",
                     self.what.name,
-                    self.pool.bytes_of(d)
                 )
                 .into());
             }

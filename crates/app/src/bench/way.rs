@@ -1,13 +1,17 @@
 //! What becomes of a scenario's packets: its interfaces, and the stations of its bridge.
 
+use std::net::Ipv4Addr;
+
 use router::acl::{Direction, Packets, Rule};
 use router::bond::{Headers, Spread};
-use router::{BridgeDomain, Change, Interface, Kind, L2, Mac, Tags};
+use router::vxlan::Tunnel;
+use router::{BridgeDomain, Change, Interface, Kind, L2, Mac, Prefix as Network, Route, Tags};
 use tables::acl;
 use tables::prefix::Prefix;
 use tables::random::Random;
+use wire::craft::Packet;
 use wire::eth::{self, Header};
-use wire::ip;
+use wire::{ip, ip4, port, udp, vxlan};
 
 /// The only interface with a port: packets come and go by it.
 pub const INTERFACE: u16 = 1;
@@ -17,6 +21,15 @@ pub const OTHERS: [(u16, Tags); 2] = [(2, Tags::one(100)), (3, Tags::one(200))];
 const OTHER: u16 = OTHERS[0].0;
 const BVI: u16 = OTHERS[1].0;
 const DOMAIN: u16 = 1;
+const TUNNEL: u16 = OTHERS[1].0;
+/// The ends of the tunnel: the own address, and a neighbor's.
+const LOCAL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const REMOTE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const VNI: u32 = 7;
+/// Bytes around a frame in the tunnel.
+const AROUND: i32 = (eth::LEN + ip4::LEN + udp::LEN + vxlan::LEN) as i32;
+/// Where a packet of the tunnel has its source port, which a hash gives.
+const SOURCE_PORT: std::ops::Range<usize> = 34..36;
 /// The address that routed packets come to.
 pub const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
 /// That of the other port. Packets that come in again come from it, which the own interface of a
@@ -48,13 +61,17 @@ pub enum Way {
     Retagged,
     /// Bridged between so many stations on each of two sides.
     Bridged(u32),
+    /// Cross-connected into a VXLAN tunnel over IPv4.
+    IntoTunnel,
+    /// Cross-connected out of it.
+    OutOfTunnel,
 }
 
 impl Way {
     /// The interface that routed packets leave by.
     pub const fn routed(self) -> u16 {
         match self {
-            Way::RoutedTagged | Way::RoutedByBvi | Way::RoutedByBond => OTHER,
+            Way::RoutedTagged | Way::RoutedByBvi | Way::RoutedByBond | Way::IntoTunnel => OTHER,
             _ => INTERFACE,
         }
     }
@@ -69,7 +86,55 @@ impl Way {
 
     /// True if routers on the way change the packets.
     pub const fn is_routed(self) -> bool {
-        !matches!(self, Way::Crossed | Way::Retagged | Way::Bridged(_))
+        match self {
+            Way::Crossed | Way::Retagged | Way::Bridged(_) => false,
+            Way::IntoTunnel | Way::OutOfTunnel => false,
+            _ => true,
+        }
+    }
+
+    /// The interface whose packets pass features before they leave.
+    pub const fn featured(self) -> Option<u16> {
+        match self {
+            Way::RoutedByBond => Some(OTHER),
+            Way::IntoTunnel => Some(TUNNEL),
+            _ => None,
+        }
+    }
+
+    /// The bytes that packets have lost when they come back, or gained if that is negative: those
+    /// that a tunnel puts around frames. What is measured is one direction alone.
+    pub const fn lost(self) -> i32 {
+        match self {
+            Way::IntoTunnel => AROUND,
+            Way::OutOfTunnel => -AROUND,
+            _ => 0,
+        }
+    }
+
+    /// The frame as it comes in.
+    pub fn entering(self, frame: Vec<u8>) -> Vec<u8> {
+        match self {
+            Way::OutOfTunnel => tunneled(&frame, REMOTE, LOCAL),
+            _ => frame,
+        }
+    }
+
+    /// The frame that came in as it leaves; and what has left, without what is nobody's choice.
+    pub fn leaving(self, frame: Vec<u8>, found: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let mut found = found.to_vec();
+        match self {
+            Way::IntoTunnel => {
+                let wanted = tunneled(&frame, LOCAL, REMOTE);
+                if let (Some(port), Some(wanted)) =
+                    (found.get_mut(SOURCE_PORT), wanted.get(SOURCE_PORT))
+                {
+                    port.copy_from_slice(wanted);
+                }
+                (wanted, found)
+            }
+            _ => (frame, found),
+        }
     }
 
     /// The rules of its access list: prefixes of 17 lengths each, and ports or not. The last one takes
@@ -193,8 +258,39 @@ impl Way {
                 sub(OTHERS[1], crossed(OTHER)),
             ],
             Way::Bridged(_) => vec![domain(None), bare(INTERFACE, bridged), bare(OTHER, bridged)],
+            Way::IntoTunnel => vec![
+                bare(INTERFACE, crossed(TUNNEL)),
+                set(TUNNEL, OWN, tunnel(), crossed(INTERFACE)),
+                bare(OTHER, None),
+            ],
+            Way::OutOfTunnel => vec![
+                bare(INTERFACE, None),
+                set(TUNNEL, OWN, tunnel(), crossed(OTHER)),
+                bare(OTHER, crossed(TUNNEL)),
+                Change::RouteSet {
+                    prefix: Network::host(LOCAL),
+                    route: Route::Local,
+                },
+            ],
         }
     }
+}
+
+/// The tunnel, without a host interface.
+fn tunnel() -> Kind {
+    Kind::Vxlan {
+        tunnel: Tunnel::new(LOCAL.into(), REMOTE.into(), VNI).expect("of one family"),
+        host: None,
+    }
+}
+
+/// A frame in the tunnel, between these ends.
+fn tunneled(frame: &[u8], from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
+    let header = vxlan::Header::new(VNI);
+    let packet = Packet::udp((from.into(), 50000), (to.into(), port::VXLAN));
+    let packet = packet.fragment(ip4::DONT_FRAGMENT).without_udp_checksum();
+    let packet = packet.macs(OWN, OWN);
+    packet.payload(&[header.bytes(), frame].concat()).frame()
 }
 
 /// The bridge domain. It floods nothing, so that a packet whose destination it does not know is
