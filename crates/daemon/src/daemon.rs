@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use ::io::af_xdp::Queue;
 use control::config::{Desired, desired};
 use control::facts::{Batch, Event};
+use control::history::Seed;
 use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
 use control::netlink::Kernel;
 use graph::Pool;
@@ -53,6 +54,7 @@ pub(crate) struct Parts {
     pub notes: PathBuf,
     /// Directory of the locks of namespaces.
     pub locks: PathBuf,
+    pub seed: Seed,
 }
 
 /// The daemon.
@@ -86,12 +88,14 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts router, workers and the mirror of the kernel. A failure leaves nothing behind.
+    /// Starts router, workers and the mirror of the kernel. The router's own devices have Ethernet
+    /// addresses of the seed. A failure leaves nothing behind.
     ///
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
     pub fn start(
         config: Desired,
+        seed: Seed,
         sender: SyncSender<Message>,
         inbox: Inbox,
     ) -> Result<Self, Box<dyn Error>> {
@@ -129,6 +133,7 @@ impl Daemon {
             },
             notes: netdev::NOTES.into(),
             locks: LOCKS.into(),
+            seed,
         };
         Self::on(parts, config, inbox)
     }
@@ -142,7 +147,7 @@ impl Daemon {
         let netns = config.netns.as_deref();
         let kernel = || (host.namespaces())(netns);
         let (mut router, entry) = start_router(parts.setup, &parts.cpus)?;
-        let opener = Opener::new(&config, host.clone(), &parts.notes);
+        let opener = Opener::new(&config, host.clone(), &parts.notes, parts.seed);
         let interfaces = Interfaces::new(&config, room, opener, entry, &mut router);
         let interfaces = interfaces.map_err(|why| format!("run: {why}"))?;
         let mut routing = Routing::new(router);

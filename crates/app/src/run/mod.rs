@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
 use clap::Args;
-use tracing::info;
+use tracing::{info, warn};
 
 use control::config::Desired;
-use control::history::{self, Started};
+use control::history::{self, Seed, Started};
 use daemon::{ControlHandle, Daemon, Inbox, Message};
 
 /// The router.
@@ -51,9 +51,13 @@ impl Run {
         let mut started = start::start(&self.config, &state)?;
         let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
         logging();
+        let (seed, note) = Seed::of(&state).map_err(|why| format!("run: {why}"))?;
+        if let Some(note) = note {
+            warn!("{note}");
+        }
         loop {
             let others = started.others.clone();
-            let why = match self.attempt(started, &others) {
+            let why = match self.attempt(started, seed, &others) {
                 Ok(ended) => return ended,
                 Err(why) => why,
             };
@@ -70,6 +74,7 @@ impl Run {
     fn attempt(
         &self,
         started: Started,
+        seed: Seed,
         others: &history::Others,
     ) -> Result<crate::Outcome, Box<dyn Error>> {
         let Started {
@@ -85,7 +90,7 @@ impl Run {
         obey_signals(sender.clone())?;
         let server =
             control::api::Server::start(&config.control, ControlHandle::new(sender.clone()))?;
-        let mut daemon = Daemon::start(config, sender, inbox)?;
+        let mut daemon = Daemon::start(config, seed, sender, inbox)?;
         daemon.faults.end_after = self.end_after_steps;
         daemon.faults.fail_each = self.fail_each_step;
         let mut up = false;

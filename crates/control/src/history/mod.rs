@@ -7,6 +7,7 @@
 //! configuration before the change or with the one after it.
 
 mod disk;
+mod seed;
 mod show;
 mod start;
 mod store;
@@ -14,6 +15,7 @@ mod store;
 mod tests;
 mod transaction;
 
+pub use seed::Seed;
 pub use show::{Detail, Listing};
 pub use start::{Others, Started, hold, start};
 pub use store::{Entry, State, Who};

@@ -19,7 +19,6 @@ use tracing::warn;
 
 use super::kind;
 use super::netdev::{queues, takes};
-use super::opener::own_mac;
 use super::slot::{Ids, Phase, Slot};
 use super::sub::tags;
 use super::{Interfaces, fit};
@@ -114,7 +113,7 @@ impl Interfaces {
     }
 
     /// The Ethernet address of an interface's device where the configuration names none: that which
-    /// it was found with, or one of its name. A sub-interface has that of the interface below: their
+    /// it was found with, or one of its name and the router's seed. A sub-interface has that of the interface below: their
     /// frames come by one port.
     pub fn usual_mac(&self, name: &str) -> Mac {
         let named = |name: &str| self.slots.iter().find(|slot| slot.config.name == name);
@@ -125,7 +124,11 @@ impl Interfaces {
         });
         let slot = below.or(slot);
         let found = slot.and_then(|slot| slot.found.as_ref()?.mac);
-        found.unwrap_or_else(|| own_mac(slot.map_or(name, |slot| &slot.config.name)))
+        found.unwrap_or_else(|| {
+            self.opener
+                .seed
+                .mac(slot.map_or(name, |slot| &slot.config.name))
+        })
     }
 
     /// The configuration of an interface, with the Ethernet address that it has by another.

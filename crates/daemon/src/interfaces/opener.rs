@@ -9,6 +9,7 @@ use tracing::warn;
 use ::io::tap::Config;
 use control::config::desired::Interface;
 use control::config::{Desired, MTU};
+use control::history::Seed;
 use control::netdev::{self, Devices, Kept, Places, Record};
 use control::netlink::Kernel;
 use ports::{Open, OpenError};
@@ -25,18 +26,21 @@ pub struct Opener {
     pub(super) devices: Devices,
     /// Of the host's ends of taps.
     pub(super) places: Places,
+    /// Of the Ethernet addresses of the router's own devices.
+    pub(super) seed: Seed,
 }
 
 impl Opener {
     /// Of a configuration's devices on a machine; what is changed about them is written down in
     /// the directory `notes`.
-    pub fn new(config: &Desired, host: Rc<dyn Host>, notes: &Path) -> Self {
+    pub fn new(config: &Desired, host: Rc<dyn Host>, notes: &Path, seed: Seed) -> Self {
         let netns = config.netns.as_deref();
         Self {
             devices: Devices::of(host.namespaces(), None, netns, notes),
             places: Places::new(host.namespaces(), &notes.with_file_name("places")),
             netns: config.netns.clone(),
             host,
+            seed,
         }
     }
 
@@ -56,7 +60,7 @@ impl Opener {
         let name = tap_name(config);
         let settings = Config {
             name: name.clone(),
-            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
+            mac: Some(config.mac.unwrap_or_else(|| self.seed.mac(&config.name)).0),
             mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
             ..Config::default()
         };
@@ -113,15 +117,4 @@ fn report_places(removed: io::Result<()>) {
     if let Err(e) = removed {
         warn!("cannot remove what was made for taps: {e} (parshall cleanup tries again)");
     }
-}
-
-/// A locally administered address made of the name, so that restarts do not change it, nor other
-/// interfaces that come or go.
-pub fn own_mac(name: &str) -> Mac {
-    // FNV-1a.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let [a, b, c, d, ..] = hash.to_be_bytes();
-    Mac([0x02, 0xfe, a, b, c, d])
 }

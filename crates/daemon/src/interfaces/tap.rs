@@ -12,7 +12,7 @@ use ports::{Open, OpenError};
 
 use super::device::Device;
 use super::host_end::place;
-use super::opener::{Opener, own_mac};
+use super::opener::Opener;
 
 /// A tap with the host at its other end.
 pub struct Tap;
@@ -41,7 +41,8 @@ fn port(opener: &mut Opener, config: &Interface) -> Result<Open, OpenError> {
     opener.places.take(&config.name, place.clone())?;
     let netns = place.namespace.as_deref();
     // Not the address of the router's end.
-    let mac = || own_mac(&format!("{} host", config.name));
+    let seed = opener.seed;
+    let mac = || seed.mac(&format!("{} host", config.name));
     let settings = Config {
         name: host.name.clone(),
         mac: Some(host.mac.unwrap_or_else(mac).0),

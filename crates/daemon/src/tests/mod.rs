@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use control::apply::{self, Failure, Target};
 use control::config::{Config, Desired, desired};
+use control::history::Seed;
 use control::plan::Plan;
 use graph::Pool;
 use graph::pool::STRIDE;
@@ -79,6 +80,7 @@ impl Lab {
             },
             notes: directory.path().join("devices"),
             locks: directory.path().join("namespaces"),
+            seed: Seed::new(*b"sixteen bytes ok"),
         };
         let desired = Desired::of(&config).expect("it can be done");
         let daemon = Daemon::on(parts, desired, inbox).expect("a router");
