@@ -224,6 +224,14 @@ fn lacp_decides_which_links_carry() {
     lab.has_active(2);
     lab.answers("10.1.0.2");
 
+    // The other end's bond is down, and its members are up. Then that is so no longer.
+    let down = yaml.replacen("    lcp: be0", "    state: down\n    lcp: be0", 1);
+    lab.apply(1, &down.replacen("{ lcp:", "{ state: down, lcp:", 1));
+    lab.has_active(0);
+    lab.apply(1, &yaml);
+    lab.has_active(2);
+    lab.answers("10.1.0.2");
+
     // The other end does not speak LACP any more: there is no bond, and the host knows.
     lab.apply(1, &interfaces("xor", 2));
     lab.has_active(0);

@@ -352,3 +352,61 @@ fn devices_come_and_go() {
         });
     }
 }
+
+/// The Ethernet address of each interface, and of the host's end of a TAP.
+fn own_addresses(router: &Router, host: &Netns) -> Vec<String> {
+    let shown = router.show(&["interface"]);
+    let all = shown["interfaces"].as_array().expect("interfaces");
+    let own = all.iter().filter(|one| one["host_of"].is_null());
+    let macs = own.map(|one| format!("{} {}", one["name"], one["mac"]));
+    let link = host.ip("-j link show vm1").expect("a TAP");
+    let link: serde_json::Value = serde_json::from_str(&link).expect("JSON");
+    macs.chain([format!("vm1 {}", link[0]["address"])])
+        .collect()
+}
+
+/// Routers with equal files have Ethernet addresses of their own, which a restart keeps unless what
+/// they are made of is lost.
+#[test]
+fn own_addresses_are_a_routers() {
+    if skipped("own_addresses_are_a_routers", &["ip"]) {
+        return;
+    }
+    let yaml = "interfaces: { m1: {}, tap1: {}, BondEthernet0: {} }
+loopbacks: { loop0: { lcp: lo0 }, loop1: { lcp: bvi1 } }
+bondethernets: { BondEthernet0: {} }
+bridgedomains: { bd1: { bvi: loop1, interfaces: [ tap1 ] } }
+taps: { tap1: { host: { name: vm1 } } }
+ports: { m1: { null: {} } }
+";
+    let hosts = ["one", "two"].map(|name| Netns::create(name).expect("root may"));
+    let mut routers = [0, 1].map(|at| Router::start(&hosts[at], yaml));
+    let all = |routers: &[Router; 2]| [0, 1].map(|at| own_addresses(&routers[at], &hosts[at]));
+    let first = all(&routers);
+    assert_eq!(first[0].len(), 6, "{first:?}");
+    let shared = first[0].iter().find(|one| first[1].contains(one));
+    assert_eq!(shared, None);
+    let addresses = |all: &[String]| -> std::collections::BTreeSet<String> {
+        let address = |one: &String| one.rsplit(' ').next().map(str::to_owned);
+        all.iter().filter_map(address).collect()
+    };
+    assert_eq!(addresses(&first[0]).len(), 6, "{first:?}");
+
+    let seed = routers[1].file().with_extension("state").join("seed");
+    for (router, host) in routers.iter_mut().zip(&hosts) {
+        assert!(router.process.stop().unwrap().success());
+        router.relaunch(host);
+        router.wait();
+    }
+    assert_eq!(all(&routers), first);
+
+    assert!(routers[1].process.stop().unwrap().success());
+    std::fs::write(&seed, "?").expect("written");
+    routers[1].relaunch(&hosts[1]);
+    routers[1].wait();
+    let log = routers[1].process.log();
+    assert!(log.contains("seed is damaged"), "{log}");
+    let after = all(&routers);
+    assert_eq!(after[0], first[0]);
+    assert!(!after[1].iter().any(|one| first[1].contains(one)));
+}

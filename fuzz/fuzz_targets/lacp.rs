@@ -27,6 +27,7 @@ fn bonded() -> harness::Lab {
     lab.plug(MEMBER, 0);
     let bond = Kind::Bond {
         spread: Spread::Lacp(Headers::L34),
+        enabled: true,
         host: None,
     };
     lab.apply(vec![

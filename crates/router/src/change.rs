@@ -40,6 +40,8 @@ pub enum Kind {
     Bond {
         /// How what leaves is spread over the members.
         spread: Spread,
+        /// Administratively up: LACP speaks only then.
+        enabled: bool,
         /// Its host interface.
         host: Option<InterfaceId>,
     },

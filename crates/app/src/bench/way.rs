@@ -39,6 +39,7 @@ const OTHER_OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 2]);
 /// A bond without a host interface.
 const BOND: Kind = Kind::Bond {
     spread: Spread::Xor(Headers::L34),
+    enabled: true,
     host: None,
 };
 

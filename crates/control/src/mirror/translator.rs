@@ -347,7 +347,11 @@ impl Translator {
         let kind = match owned.on {
             Some((parent, tags)) => Kind::Sub { parent, tags, host },
             None => match (owned.bond, owned.tunnel) {
-                (Some(spread), _) => Kind::Bond { spread, host },
+                (Some(spread), _) => Kind::Bond {
+                    spread,
+                    enabled: link.admin_up,
+                    host,
+                },
                 (_, Some(tunnel)) => Kind::Vxlan { tunnel, host },
                 (None, None) => Kind::Routed { host },
             },

@@ -358,9 +358,19 @@ fn a_bond_is_as_its_members() {
     let changes = translator.set_bond(13, Spread::Broadcast);
     let kind = Kind::Bond {
         spread: Spread::Broadcast,
+        enabled: true,
         host: None,
     };
     assert!(matches!(&changes[0], Change::InterfaceSet(i) if i.kind == kind));
+    // Nobody is at the other end, and then it is down, which LACP has to know.
+    translator.set_port_up(13, false);
+    let changes = down(&mut translator, 13, "c");
+    let disabled = Kind::Bond {
+        spread: Spread::Broadcast,
+        enabled: false,
+        host: None,
+    };
+    assert!(matches!(&changes[0], Change::InterfaceSet(i) if i.kind == disabled));
 }
 
 #[test]

@@ -119,6 +119,7 @@ impl Bonds {
                 kind:
                     Kind::Bond {
                         spread: Spread::Lacp(_),
+                        enabled,
                         ..
                     },
                 mac,
@@ -126,7 +127,7 @@ impl Bonds {
             }) => {
                 let is_up = |id| {
                     let member = &links.interfaces[&id];
-                    (id, member.up && member.serving)
+                    (id, enabled && member.up && member.serving)
                 };
                 let all: Vec<_> = members(links, bond).map(is_up).collect();
                 let aggregator = self.aggregators.entry(bond).or_default();

@@ -18,9 +18,15 @@ pub const MEMBERS: [u16; 3] = [31, 32, 33];
 const XOR: Spread = Spread::Xor(Headers::L34);
 
 pub fn bond(spread: Spread) -> Change {
+    bond_that_is(true, spread)
+}
+
+/// The bond, administratively up or down.
+pub fn bond_that_is(enabled: bool, spread: Spread) -> Change {
     Change::InterfaceSet(Interface {
         kind: Kind::Bond {
             spread,
+            enabled,
             host: Some(HOST),
         },
         ..interface(BOND)
@@ -323,6 +329,7 @@ fn a_bond_is_no_member_of_a_bond() {
         Change::InterfaceSet(Interface {
             kind: Kind::Bond {
                 spread: XOR,
+                enabled: true,
                 host: None,
             },
             l2: Some(L2::Bond(of)),

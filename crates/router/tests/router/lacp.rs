@@ -6,7 +6,9 @@ use router::bond::{self, Headers, Spread};
 use wire::eth::{self, Mac};
 use wire::lacp::{self, Header, Info, Pdu, state};
 
-use crate::bond::{BOND, MEMBERS, bond as bond_of, counts, flows, lab, member, to_us};
+use crate::bond::{
+    BOND, MEMBERS, bond as bond_of, bond_that_is, counts, flows, lab, member, to_us,
+};
 use crate::harness::*;
 
 const LACP: Spread = Spread::Lacp(Headers::L34);
@@ -120,6 +122,27 @@ fn another_mode_needs_nobody_to_agree() {
     lab.receive(1, flows(50, 10));
     assert_eq!(lab.edge("bond-output", "NoMember"), 10);
     agree(&mut lab, &MEMBERS, true, 10_000..13_000);
+    assert!(lab.router.has_partner(BOND));
+    lab.check_buffers(0);
+}
+
+#[test]
+fn a_bond_that_is_down_says_nothing() {
+    let mut lab = lab(1, LACP);
+    agree(&mut lab, &MEMBERS, true, 0..3000);
+    assert!(lab.router.has_partner(BOND));
+    lab.apply(vec![bond_that_is(false, LACP)]);
+    negotiate(&mut lab, 3000);
+    assert!(!lab.router.has_partner(BOND));
+    counts(&lab);
+    agree(&mut lab, &MEMBERS, true, 3100..8000);
+    let answer = Header::new(peer(31), peer(31)).frame(host_mac(31, 9));
+    lab.receive(31, [answer.to_vec()]);
+    negotiate(&mut lab, 8100);
+    assert_eq!(counts(&lab), [0; 3], "no LACPDU");
+    assert!(!lab.router.has_partner(BOND));
+    lab.apply(vec![bond_of(LACP)]);
+    agree(&mut lab, &MEMBERS, true, 9000..12_000);
     assert!(lab.router.has_partner(BOND));
     lab.check_buffers(0);
 }
