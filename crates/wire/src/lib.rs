@@ -25,6 +25,7 @@ pub mod offload;
 pub mod pcap;
 pub mod port;
 pub mod rss;
+pub mod sflow;
 pub mod tcp;
 pub mod text;
 pub mod udp;
