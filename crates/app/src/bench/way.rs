@@ -87,11 +87,14 @@ impl Way {
 
     /// True if routers on the way change the packets.
     pub const fn is_routed(self) -> bool {
-        match self {
-            Way::Crossed | Way::Retagged | Way::Bridged(_) => false,
-            Way::IntoTunnel | Way::OutOfTunnel => false,
-            _ => true,
-        }
+        matches!(
+            self,
+            Way::Routed
+                | Way::Filtered(_)
+                | Way::RoutedTagged
+                | Way::RoutedByBvi
+                | Way::RoutedByBond
+        )
     }
 
     /// The interface whose packets pass features before they leave.
