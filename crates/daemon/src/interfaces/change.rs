@@ -113,8 +113,8 @@ impl Interfaces {
     }
 
     /// The Ethernet address of an interface's device where the configuration names none: that which
-    /// it was found with, or one of its name and the router's seed. A sub-interface has that of the interface below: their
-    /// frames come by one port.
+    /// it was found with, or one of its name and the router's seed. A sub-interface has that of the
+    /// interface below: their frames come by one port.
     pub fn usual_mac(&self, name: &str) -> Mac {
         let named = |name: &str| self.slots.iter().find(|slot| slot.config.name == name);
         let slot = named(name);

@@ -101,7 +101,11 @@ fn bonds(lab: &mut Lab) {
     let bond = |id, spread| {
         let host = None;
         Change::InterfaceSet(Interface {
-            kind: Kind::Bond { spread, host },
+            kind: Kind::Bond {
+                spread,
+                enabled: true,
+                host,
+            },
             mac: own_mac(1),
             ..interface(id)
         })
