@@ -107,8 +107,10 @@ fn state(netns: &Netns) -> BTreeSet<String> {
             .as_array()
             .is_some_and(|flags| flags.contains(&"UP".into()));
         let (mtu, mac) = (&device["mtu"], &device["address"]);
-        // The kernel chooses that of a tap that is a port.
-        let mac = match *name == "t0-port" {
+        // The kernel chooses that of a tap that is a port, and a router that of its own devices where
+        // the configuration does not: no other router has the same.
+        let own = || mac.as_str().is_some_and(|mac| mac.starts_with("02:fe:"));
+        let mac = match *name == "t0-port" || own() {
             true => &Value::Null,
             false => mac,
         };
