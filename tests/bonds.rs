@@ -44,16 +44,16 @@ impl Lab {
     }
 
     fn said(&self) -> String {
-        let all = self.routers.each_ref().map(|router| {
-            let shown = [
-                &["errors"][..],
-                &["bond", "detail"],
-                &["lacp"],
-                &["interface"],
-            ];
-            shown.map(|words| router.show_text(words)).join("\n") + &router.process.log()
-        });
-        all.join("\n")
+        let shown = [
+            &["errors"][..],
+            &["bond", "detail"],
+            &["lacp"],
+            &["interface"],
+        ];
+        self.routers
+            .each_ref()
+            .map(|router| router.said(&shown))
+            .join("\n")
     }
 
     /// The other end answers to the first router's host.

@@ -59,11 +59,11 @@ impl Lab {
     }
 
     fn said(&self) -> String {
-        let all = self.routers.each_ref().map(|router| {
-            let shown = [&["errors"][..], &["vxlan", "tunnel"], &["interface"]];
-            shown.map(|words| router.show_text(words)).join("\n") + &router.process.log()
-        });
-        all.join("\n")
+        let shown = [&["errors"][..], &["vxlan", "tunnel"], &["interface"]];
+        self.routers
+            .each_ref()
+            .map(|router| router.said(&shown))
+            .join("\n")
     }
 
     /// Whether the right station answers to the left one, in the end.

@@ -90,6 +90,12 @@ impl Router {
         show(&self.socket, words).expect("the router answers")
     }
 
+    /// The output of some of `parshall show`, and the log.
+    pub fn said(&self, shown: &[&[&str]]) -> String {
+        let shown: Vec<String> = shown.iter().map(|words| self.show_text(words)).collect();
+        shown.join("\n") + &self.process.log()
+    }
+
     /// The output of `parshall WORDS`; the first word is the subcommand.
     pub fn ask(&self, words: &[&str]) -> Result<String, sandbox::Error> {
         ask(&self.socket, words)

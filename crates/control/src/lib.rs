@@ -20,4 +20,5 @@ pub mod mirror;
 pub mod netdev;
 pub mod netlink;
 pub mod plan;
+pub mod random;
 mod text_file;

@@ -82,8 +82,12 @@ async fn answer(app: Arc<App>, authorized: Authorized, request: Request) -> Answ
 
 type Answered = Result<Json<Value>, Problem>;
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
+/// A command without anything else.
+fn command(words: &[&str]) -> Request {
+    Request {
+        command: words.iter().map(|&word| word.to_owned()).collect(),
+        ..Request::default()
+    }
 }
 
 /// The latest look at the router, at most two seconds old.
@@ -136,24 +140,14 @@ async fn graph(State(app): State<Arc<App>>) -> Result<Json<Graph>, Problem> {
 #[utoipa::path(get, path = "/api/v1/configuration", security(("token" = [])),
     responses((status = 200, body = Value), (status = 401, body = Problem), (status = 503, body = Problem)))]
 async fn configuration(State(app): State<Arc<App>>, authorized: Authorized) -> Answered {
-    let command = words(&["dump"]);
-    let request = Request {
-        command,
-        ..Request::default()
-    };
-    answer(app, authorized, request).await
+    answer(app, authorized, command(&["dump"])).await
 }
 
 /// The configurations so far, as `parshall history --json`.
 #[utoipa::path(get, path = "/api/v1/history",
     responses((status = 200, body = Value), (status = 503, body = Problem)))]
 async fn history(State(app): State<Arc<App>>, authorized: Authorized) -> Answered {
-    let command = words(&["history"]);
-    let request = Request {
-        command,
-        ..Request::default()
-    };
-    answer(app, authorized, request).await
+    answer(app, authorized, command(&["history"])).await
 }
 
 /// What a configuration of the history changed, as `parshall history N --json`.
@@ -164,12 +158,12 @@ async fn history_entry(
     authorized: Authorized,
     number: Result<Path<u32>, PathRejection>,
 ) -> Answered {
-    let command = words(&["history", &number?.0.to_string()]);
-    let request = Request {
-        command,
-        ..Request::default()
-    };
-    answer(app, authorized, request).await
+    answer(
+        app,
+        authorized,
+        command(&["history", &number?.0.to_string()]),
+    )
+    .await
 }
 
 /// What a configuration would change, as `parshall plan --json`. Nothing changes.
@@ -181,11 +175,10 @@ async fn plan(
     body: Result<String, StringRejection>,
 ) -> Answered {
     let request = Request {
-        command: words(&["plan"]),
         text: Some(body?),
         name: Some(NAME.into()),
         steps: true,
-        ..Request::default()
+        ..command(&["plan"])
     };
     answer(app, authorized, request).await
 }
@@ -214,12 +207,11 @@ async fn apply(
 ) -> Answered {
     let Query(options) = query?;
     let request = Request {
-        command: words(&["apply"]),
         text: Some(body?),
         name: Some(NAME.into()),
         confirm: options.confirm,
         comment: options.comment,
-        ..Request::default()
+        ..command(&["apply"])
     };
     answer(app, authorized, request).await
 }
@@ -228,12 +220,7 @@ async fn apply(
 #[utoipa::path(post, path = "/api/v1/confirm", security(("token" = [])),
     responses((status = 200, body = Value), (status = 401, body = Problem), (status = 403, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn confirm(State(app): State<Arc<App>>, authorized: Authorized) -> Answered {
-    let command = words(&["confirm"]);
-    let request = Request {
-        command,
-        ..Request::default()
-    };
-    answer(app, authorized, request).await
+    answer(app, authorized, command(&["confirm"])).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -255,11 +242,9 @@ async fn rollback(
 ) -> Answered {
     let Query(options) = query?;
     let number = options.number.map(|number| number.to_string());
-    let request = Request {
-        command: [words(&["rollback"]), number.into_iter().collect()].concat(),
-        confirm: options.confirm,
-        ..Request::default()
-    };
+    let mut request = command(&["rollback"]);
+    request.command.extend(number);
+    request.confirm = options.confirm;
     answer(app, authorized, request).await
 }
 

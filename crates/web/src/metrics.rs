@@ -3,7 +3,9 @@
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text::encode};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, text::encode,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -172,10 +174,8 @@ fn counter<L: EncodeLabelSet>(
     help: &str,
     rows: impl IntoIterator<Item = (L, u64)>,
 ) -> fmt::Result {
-    let rows = rows
-        .into_iter()
-        .map(|(labels, value)| (labels, ConstCounter::new(value)));
-    family(encoder, name, help, MetricType::Counter, rows)
+    let named = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    family(named, rows, ConstCounter::new)
 }
 
 fn gauge<L: EncodeLabelSet>(
@@ -184,22 +184,17 @@ fn gauge<L: EncodeLabelSet>(
     help: &str,
     rows: impl IntoIterator<Item = (L, u64)>,
 ) -> fmt::Result {
-    let rows = rows
-        .into_iter()
-        .map(|(labels, value)| (labels, ConstGauge::new(value)));
-    family(encoder, name, help, MetricType::Gauge, rows)
+    let named = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    family(named, rows, ConstGauge::new)
 }
 
 fn family<L: EncodeLabelSet, M: EncodeMetric>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    kind: MetricType,
-    rows: impl Iterator<Item = (L, M)>,
+    mut encoder: MetricEncoder<'_>,
+    rows: impl IntoIterator<Item = (L, u64)>,
+    metric: fn(u64) -> M,
 ) -> fmt::Result {
-    let mut encoder = encoder.encode_descriptor(name, help, None, kind)?;
-    for (labels, metric) in rows {
-        metric.encode(encoder.encode_family(&labels)?)?;
+    for (labels, value) in rows {
+        metric(value).encode(encoder.encode_family(&labels)?)?;
     }
     Ok(())
 }

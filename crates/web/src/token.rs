@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::rand::{GetRandomFlags, getrandom};
+use control::random;
 use subtle::ConstantTimeEq;
 
 /// Random bytes of a token; 256 bits, which nobody guesses.
@@ -23,11 +23,7 @@ impl Token {
     /// # Errors
     /// The file cannot be written, or there are no random numbers.
     pub fn make(path: &Path) -> io::Result<Token> {
-        let mut bytes = [0; BYTES];
-        let mut filled = 0;
-        while filled < BYTES {
-            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-        }
+        let bytes = random::bytes::<BYTES>()?;
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         // Never into a file that was there: somebody could have it open.
         match fs::remove_file(path) {

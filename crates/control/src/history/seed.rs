@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 use router::change::Mac;
 
 use super::disk::Disk;
+use crate::random;
 
 /// The file of the seed in a router's directory.
 const FILE: &str = "seed";
@@ -63,12 +62,10 @@ impl Seed {
     }
 
     fn random() -> Result<Seed, String> {
-        let mut bytes = [0; 16];
-        match getrandom(&mut bytes, GetRandomFlags::empty()) {
-            Ok(16) => Ok(Seed(bytes)),
-            Ok(_) => Err("the kernel has too few random bytes".into()),
-            Err(why) => Err(format!("the kernel has no random bytes: {why}")),
-        }
+        let bytes = random::bytes();
+        bytes
+            .map(Seed)
+            .map_err(|why| format!("the kernel has no random bytes: {why}"))
     }
 
     /// Routers of one machine have directories of their own.

@@ -4,6 +4,8 @@ use graph::Pkt;
 use wire::vlan::{self, Tag};
 use wire::{eth, ip4, ip6};
 
+use crate::Family;
+
 /// The headers that are hashed. What is not IP is hashed by its Ethernet addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Headers {
@@ -37,28 +39,38 @@ pub(crate) fn network_at(p: &Pkt<'_>) -> u8 {
     (at(tags.count()) + size_of::<u16>()) as u8
 }
 
+/// The family of the network header at `at`, behind the type that says what it is; `None`: it is
+/// another's, or cut off.
+#[inline(always)]
+pub(crate) fn family(p: &Pkt<'_>, at: u8) -> Option<Family> {
+    let ethertype = u16::from_be_bytes(*p.header(at - size_of::<u16>() as u8));
+    let room = p.len().saturating_sub(usize::from(at));
+    match ethertype {
+        eth::IP4 if room >= ip4::LEN => Some(Family::V4),
+        eth::IP6 if room >= ip6::LEN => Some(Family::V6),
+        _ => None,
+    }
+}
+
 /// The hash of a frame. It moves the offset of the network header to where that is.
 #[inline(always)]
 pub(crate) fn hash(p: &mut Pkt<'_>, headers: Headers) -> u32 {
     if headers == Headers::L2 {
         return addresses(p);
     }
-    let ip_at = network_at(p);
-    let ethertype = u16::from_be_bytes(*p.header(ip_at - size_of::<u16>() as u8));
-    p.set_l3(ip_at);
-    let room = p.len().saturating_sub(ip_at.into());
-    let flow = match (ethertype, headers) {
-        (eth::IP4, Headers::L34) if room >= ip4::LEN => return crate::ip4::lookup::flow_hash(p),
-        (eth::IP6, Headers::L34) if room >= ip6::LEN => return crate::ip6::lookup::flow_hash(p),
-        (eth::IP4, _) if room >= ip4::LEN => {
+    p.set_l3(network_at(p));
+    let flow = match (family(p, p.l3), headers) {
+        (Some(Family::V4), Headers::L34) => return crate::ip4::lookup::flow_hash(p),
+        (Some(Family::V6), Headers::L34) => return crate::ip6::lookup::flow_hash(p),
+        (Some(Family::V4), _) => {
             let header = p.header::<ip4::Header>(p.l3);
             tables::hash::flow5(header.src(), header.dst(), 0, 0, 0)
         }
-        (eth::IP6, _) if room >= ip6::LEN => {
+        (Some(Family::V6), _) => {
             let header = p.header::<ip6::Header>(p.l3);
             tables::hash::flow6(&header.src, &header.dst, 0, 0, 0, 0)
         }
-        _ => 0,
+        (None, _) => 0,
     };
     flow ^ addresses(p)
 }

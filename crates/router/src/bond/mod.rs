@@ -13,7 +13,7 @@ pub mod show;
 pub use broadcast::Broadcast;
 pub(crate) use groups::{Bonds, Group, Groups};
 pub use hash::Headers;
-pub(crate) use hash::{hash, network_at};
+pub(crate) use hash::{family, hash, network_at};
 pub use input::Input;
 pub use output::Output;
 pub(crate) use output::of;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Spread;
 use super::groups::members;
-use crate::show::text::column;
+use crate::show::text::row;
 use crate::{InterfaceId, Kind, Router};
 
 /// `show bond`.
@@ -97,12 +97,7 @@ impl fmt::Display for Bonds {
         if self.detail {
             return self.bonds.iter().try_for_each(|bond| bond.detail(f));
         }
-        let line = |f: &mut fmt::Formatter<'_>, cells: [&str; 6]| {
-            let widths = [17, 13, 14, 14, 15, 0];
-            let cells = cells.into_iter().zip(widths);
-            let line: String = cells.map(|(cell, width)| column(cell, width)).collect();
-            writeln!(f, "{}", line.trim_end())
-        };
+        const WIDTHS: [usize; 6] = [17, 13, 14, 14, 15, 0];
         let headings = [
             "interface name",
             "sw_if_index",
@@ -111,7 +106,7 @@ impl fmt::Display for Bonds {
             "active members",
             "members",
         ];
-        line(f, headings)?;
+        writeln!(f, "{}", row(headings, WIDTHS))?;
         for bond in &self.bonds {
             let (active, all) = (bond.active_members, bond.members.len());
             let cells = [
@@ -122,7 +117,7 @@ impl fmt::Display for Bonds {
                 &active.to_string(),
                 &all.to_string(),
             ];
-            line(f, cells)?;
+            writeln!(f, "{}", row(cells, WIDTHS))?;
         }
         Ok(())
     }

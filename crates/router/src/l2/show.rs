@@ -7,7 +7,7 @@ use tables::interface::L2;
 
 use super::Domain;
 use crate::change::{Interface, InterfaceId, Kind, Mac};
-use crate::show::text::{column, heading, name};
+use crate::show::text::{self, heading, name};
 use crate::{BridgeDomain, Router};
 
 /// `show bridge-domain`.
@@ -387,8 +387,7 @@ impl fmt::Display for Modes {
                 Does::Bvi(domain) => ("l2 bridge", format!("bd_id {} bvi", number(domain))),
                 Does::Bond(bond) => ("bond", bond.clone()),
             };
-            let text = format!("{}{}{more}", column(word, 13), column(interface, 25));
-            writeln!(f, "{}", text.trim_end())?;
+            writeln!(f, "{}", text::row([word, interface, &more], [13, 25, 0]))?;
         }
         Ok(())
     }

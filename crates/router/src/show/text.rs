@@ -14,6 +14,13 @@ pub(crate) fn column(text: &str, width: usize) -> String {
     format!("{text:<pad$} ", pad = width.saturating_sub(1))
 }
 
+/// A line of cells in columns of these widths, without trailing spaces.
+pub(crate) fn row<const N: usize>(cells: [&str; N], widths: [usize; N]) -> String {
+    let cells = cells.into_iter().zip(widths);
+    let line: String = cells.map(|(text, width)| column(text, width)).collect();
+    line.trim_end().to_owned()
+}
+
 /// A line of centered headings without trailing spaces.
 pub(crate) fn heading(columns: &[(&str, usize)]) -> String {
     let line: String = columns.iter().map(|(t, w)| center(t, *w)).collect();

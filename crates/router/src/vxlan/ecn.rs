@@ -3,27 +3,10 @@
 
 use graph::Pkt;
 use wire::ip::ecn::{CE, ECT0, ECT1, NOT_ECT};
-use wire::{eth, ip4, ip6};
+use wire::{ip4, ip6};
 
-use crate::bond::network_at;
-
-/// A header that has a notification.
-enum Family {
-    V4,
-    V6,
-}
-
-/// The family of the whole header at `at`, behind the type that says what it is.
-#[inline(always)]
-fn family(p: &Pkt<'_>, at: u8) -> Option<Family> {
-    let ethertype = u16::from_be_bytes(*p.header(at - size_of::<u16>() as u8));
-    let room = p.len().saturating_sub(usize::from(at));
-    match ethertype {
-        eth::IP4 if room >= ip4::LEN => Some(Family::V4),
-        eth::IP6 if room >= ip6::LEN => Some(Family::V6),
-        _ => None,
-    }
-}
+use crate::Family;
+use crate::bond::{family, network_at};
 
 /// What the outer header of a frame says, whose own network header is at `at`: the same as the inner
 /// one (RFC 6040 section 4.1, normal mode).

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use super::tunnels::tunnel;
-use crate::show::text::column;
+use crate::show::text::row;
 use crate::{InterfaceId, Router};
 
 /// `show vxlan tunnel`.
@@ -66,11 +66,6 @@ impl fmt::Display for Tunnels {
         };
         let (local, remote) = (width(|tunnel| tunnel.local), width(|tunnel| tunnel.remote));
         let widths = [25, 13, 7, local, remote, 0];
-        let line = |f: &mut fmt::Formatter<'_>, cells: [&str; 6]| {
-            let cells = cells.into_iter().zip(widths);
-            let line: String = cells.map(|(cell, width)| column(cell, width)).collect();
-            writeln!(f, "{}", line.trim_end())
-        };
         let headings = [
             "interface name",
             "sw_if_index",
@@ -79,7 +74,7 @@ impl fmt::Display for Tunnels {
             "dst",
             "vni",
         ];
-        line(f, headings)?;
+        writeln!(f, "{}", row(headings, widths))?;
         for tunnel in &self.tunnels {
             let cells = [
                 tunnel.name.as_str(),
@@ -89,7 +84,7 @@ impl fmt::Display for Tunnels {
                 &tunnel.remote.to_string(),
                 &tunnel.vni.to_string(),
             ];
-            line(f, cells)?;
+            writeln!(f, "{}", row(cells, widths))?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use wire::lacp::{Info, state};
 
 use super::port::{Mux, Periodic, Rx};
 use crate::bond::groups::members;
-use crate::show::text::column;
+use crate::show::text::row;
 use crate::{InterfaceId, Router};
 
 /// `show lacp`.
@@ -174,13 +174,10 @@ impl fmt::Display for Members {
         if self.members.is_empty() {
             return writeln!(f, "no members of bonds with LACP");
         }
-        let line = |f: &mut fmt::Formatter<'_>, cells: [&str; 5]| {
-            let cells = cells.into_iter().zip([25, 13, 17, 33, 0]);
-            let line: String = cells.map(|(cell, width)| column(cell, width)).collect();
-            writeln!(f, "{}", line.trim_end())
-        };
+        const WIDTHS: [usize; 5] = [25, 13, 17, 33, 0];
         const BITS: &str = "exp/def/dis/col/syn/agg/tim/act";
-        line(f, ["", "", "", "actor state", "partner state"])?;
+        let above = ["", "", "", "actor state", "partner state"];
+        writeln!(f, "{}", row(above, WIDTHS))?;
         let headings = [
             "interface name",
             "sw_if_index",
@@ -188,7 +185,7 @@ impl fmt::Display for Members {
             BITS,
             BITS,
         ];
-        line(f, headings)?;
+        writeln!(f, "{}", row(headings, WIDTHS))?;
         for member in &self.members {
             let cells = [
                 &member.interface,
@@ -197,7 +194,7 @@ impl fmt::Display for Members {
                 &member.actor.state.to_string(),
                 &member.partner.state.to_string(),
             ];
-            line(f, cells.map(String::as_str))?;
+            writeln!(f, "{}", row(cells.map(String::as_str), WIDTHS))?;
             writeln!(f, "  LAG ID: [{}, {}]", member.actor, member.partner)?;
             writeln!(
                 f,

@@ -1,0 +1,18 @@
+//! Random bytes of the kernel.
+
+use std::io;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Random bytes that nobody guesses (getrandom(2)).
+///
+/// # Errors
+/// The kernel has none.
+pub fn bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+    }
+    Ok(bytes)
+}
