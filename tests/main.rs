@@ -30,6 +30,7 @@ mod pacing;
 mod replay;
 mod report;
 mod routes;
+mod search;
 mod show;
 mod streams;
 mod subs;

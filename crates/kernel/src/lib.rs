@@ -1,6 +1,6 @@
 //! One place for all requests to Linux: [`netlink`] and [`ethtool`], network namespaces
 //! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]),
-//! memory ([`memory`]), event counters ([`event`]), times ([`clock`]) and devices that listen to
+//! memory ([`memory`]), receive queues ([`rx_queues`]), event counters ([`event`]), times ([`clock`]) and devices that listen to
 //! everything ([`promiscuous`]).
 //!
 //! This crate knows messages and system calls. The meaning of an answer is for its callers.
@@ -17,3 +17,4 @@ pub mod netlink;
 pub mod netns;
 pub mod process;
 pub mod promiscuous;
+pub mod rx_queues;

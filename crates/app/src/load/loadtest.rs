@@ -27,9 +27,9 @@ use super::pairs::Pairs;
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
 use super::steady::{address_note, floor, refuse_bursts, refuse_fixed, share, trial};
-use super::streams;
 use super::text::{self, percent};
 use super::traffic::{Pace, Sending, Traffic, duration, pace};
+use super::{rss, streams};
 use crate::output::{self, write_json};
 
 /// Send through a device under test and count what comes back: a ramp, or a search for its highest
@@ -167,6 +167,7 @@ impl Loadtest {
         let mut ports = session::open(&to_open, &rates, threads, &interrupt)?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
+        self.say(&rss::of_one_flow(&ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
             Some(search) => self.search((search, &goal), &mut ports, &ways, &clock, measuring),
@@ -341,7 +342,7 @@ impl Loadtest {
         })?;
         self.say_note(note.as_deref());
         self.say(&said);
-        self.say(&streams::doubled(&document["streams"]));
+        self.say(&streams::remarks(&document["streams"]));
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
         Ok(found.trials.iter().any(is_short))
     }
@@ -397,7 +398,7 @@ impl Loadtest {
         self.write(&document, measured, || run.clone())?;
         self.say_note(note.as_deref());
         self.say(&text::of_ramp(&ramp, &run, self.loss));
-        self.say(&streams::doubled(&document["parshall"]["streams"]));
+        self.say(&streams::remarks(&document["parshall"]["streams"]));
         Ok(ramp.samples.iter().any(|sample| !sample.valid))
     }
 

@@ -1,49 +1,75 @@
-//! `parshall rss`: how a card would spread a profile's packets over its queues.
+//! `parshall rss`: how a card would spread a profile's packets over its queues, and how one does.
 
+use std::error::Error;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
+use kernel::{netdev, rx_queues};
+use loadgen::clock::{Clock, Interruptible};
 use loadgen::dry::Dry;
-use loadgen::model::rate::Rate;
+use loadgen::model::{rate::Rate, units::Pps};
 use loadgen::queues::{Card, Shares};
+use session::Spec;
 use wire::rss::KEY_LEN;
 
+use super::interrupt::Interrupt;
 use super::text::percent;
-use super::traffic::Traffic;
+use super::traffic::{Sending, Traffic};
 use crate::output::{self, write_json};
 
-/// Predict how a card spreads a profile's packets over its receive queues.
+/// Predict how a card spreads a profile's packets over its receive queues, and count what arrives at
+/// those of a card of this machine.
 ///
 /// The first packets of the profile are made and hashed as cards with receive-side scaling do
-/// (Toeplitz); nothing is sent. `ethtool -x IF` shows the key and the table of a card.
+/// (Toeplitz); nothing is sent. `ethtool -x IF` shows the key and the table of a card. With
+/// `--interface`, while a test runs, the queues of that device are counted every second.
 #[derive(Args, Debug)]
 pub struct Rss {
     #[command(flatten)]
     traffic: Traffic,
-    /// Receive queues of the card
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    queues: u16,
+    /// Receive queues of the card [default: those of --interface, or 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    queues: Option<u16>,
     /// Key of the hash, 40 bytes or more, as ethtool prints it [default: that of the published
     /// examples, 6d:5a:56:da...]
     #[arg(long, value_name = "HEX", value_parser = key)]
     key: Option<[u8; KEY_LEN]>,
     /// Entries of the indirection table, a power of two; they name the queues in turn
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N", default_value_t = ENTRIES, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     indirection: u32,
     /// Hash UDP by addresses alone, as a card does for which `ethtool -n IF rx-flow-hash udp4` names
     /// no ports
     #[arg(long)]
     udp_by_addresses: bool,
     /// Packets to make
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = PACKETS, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     packets: u64,
+    /// Count what arrives at the receive queues of this device of our namespace, and compare
+    #[arg(long, value_name = "IF")]
+    interface: Option<String>,
+    /// Seconds to count
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "interface", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
     /// Write the result as JSON; with -, to standard output, and the text to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
+
+/// Queues of a card of which nothing is known.
+const QUEUES: u16 = 8;
+
+/// Entries of its indirection table.
+const ENTRIES: u32 = 128;
+
+/// Packets that show how they are spread.
+const PACKETS: u64 = 10_000;
+
+/// Packets that came, by receive queue; `None`: not counted.
+type Arrived = Vec<Option<u64>>;
 
 impl Rss {
     /// Predicts, and prints a table.
@@ -51,23 +77,55 @@ impl Rss {
     /// # Errors
     /// The mistake in the command line or the profile, or the file cannot be written.
     pub fn run(self) -> crate::Outcome {
-        let card = self.card()?;
+        self.card(self.queues.unwrap_or(QUEUES))?;
         if let Some(file) = &self.json {
             output::check(file)?;
         }
         let unbound = self.traffic.unbound(Rate::Multiplier(1.0))?;
         let mut dry = Dry::divided(&unbound.streams, self.traffic.cores, unbound.rate);
+        let arrived = match &self.interface {
+            Some(name) => Some(self.count(name)?),
+            None => None,
+        };
+        let counted = arrived.as_ref().map(|arrived| arrived.len());
+        let queues = self.queues.or(counted.and_then(|n| u16::try_from(n).ok()));
+        let card = self.card(queues.unwrap_or(QUEUES))?;
         let shares = card.deal(&mut dry, self.packets);
         if let Some(file) = &self.json {
-            write_json(file, &document(&self.traffic.profile, &shares))?;
+            let document = document(&self.traffic.profile, &shares, arrived.as_deref());
+            write_json(file, &document)?;
         }
-        // Perhaps nobody reads it anymore.
-        let _ = output::say(self.json.as_deref(), &self.text(&shares));
+        self.say(&self.text(&shares, arrived.as_deref()));
         Ok(())
     }
 
-    fn card(&self) -> Result<Card, String> {
-        let mut card = Card::new(self.queues.into(), self.indirection as usize)
+    /// Counts for some time, and says every second what came. Ctrl-C ends it early.
+    fn count(&self, name: &str) -> Result<Arrived, Box<dyn Error>> {
+        let index = netdev::index(name).ok_or_else(|| format!("there is no device {name}"))?;
+        let now = || rx_queues::packets(name, index).map_err(|e| format!("{name}: {e}"));
+        let interrupt = Interrupt::on_signal()?;
+        let clock = Interruptible::new(interrupt.flag());
+        let (begin, first) = (clock.now(), now()?);
+        let mut before = first.clone();
+        for second in 1..=self.seconds {
+            clock.wait_until(begin.after(Duration::from_secs(second.into())));
+            if clock.is_interrupted() {
+                break;
+            }
+            let after = now()?;
+            self.say(&line(second, &since(&before, &after)));
+            before = after;
+        }
+        Ok(since(&first, &before))
+    }
+
+    /// Prints text, unless nobody reads it anymore.
+    fn say(&self, text: &str) {
+        let _ = output::say(self.json.as_deref(), text);
+    }
+
+    fn card(&self, queues: u16) -> Result<Card, String> {
+        let mut card = Card::new(queues.into(), self.indirection as usize)
             .map_err(|e| format!("--indirection: {e}"))?;
         card.udp_ports = !self.udp_by_addresses;
         if let Some(key) = self.key {
@@ -76,12 +134,29 @@ impl Rss {
         Ok(card)
     }
 
-    fn text(&self, shares: &Shares) -> String {
+    fn text(&self, shares: &Shares, arrived: Option<&[Option<u64>]>) -> String {
         let all = shares.packets();
-        let mut out = String::from("queue     packets    share\n");
-        for (queue, packets) in shares.queues.iter().enumerate() {
-            let share = share(*packets, all) * 100.0;
-            let _ = writeln!(out, "{queue:5}  {packets:10}  {share:5.1} %");
+        let mut out = String::from("queue     packets    share");
+        out += if arrived.is_some() {
+            "     arrived    share\n"
+        } else {
+            "\n"
+        };
+        let came = sum(arrived.unwrap_or_default());
+        for queue in 0..shares.queues.len().max(arrived.map_or(0, <[_]>::len)) {
+            let _ = match shares.queues.get(queue) {
+                Some(packets) => write!(out, "{}", row(queue, *packets, all)),
+                None => write!(out, "{queue:5}  {:>10}  {:>5}  ", "-", "-"),
+            };
+            match arrived.map(|arrived| arrived.get(queue).copied().flatten()) {
+                Some(Some(packets)) => {
+                    let share = share(packets, came) * 100.0;
+                    let _ = write!(out, "  {packets:10}  {share:5.1} %");
+                }
+                Some(None) => out += "           -      -",
+                None => {}
+            }
+            out.push('\n');
         }
         let profile = &self.traffic.profile;
         let hashes = match shares.hashes {
@@ -103,7 +178,10 @@ impl Rss {
             let part = percent(share(shares.unhashed, all));
             let _ = writeln!(out, "{part} are not IP and go to the first queue");
         }
-        if let Some(line) = self.warning(shares) {
+        for line in [self.warning(shares), arrived.and_then(one_queue)]
+            .into_iter()
+            .flatten()
+        {
             let _ = writeln!(out, "{line}");
         }
         out
@@ -111,7 +189,7 @@ impl Rss {
 
     /// What is wrong if one queue gets all packets, and what to do.
     fn warning(&self, shares: &Shares) -> Option<String> {
-        if self.queues == 1 || shares.used() != 1 {
+        if shares.queues.len() == 1 || shares.used() != 1 {
             return None;
         }
         let todo = match shares.hashes {
@@ -132,9 +210,75 @@ impl Rss {
         Some(format!(
             "Warning: one queue of {} gets all packets, so one processor of the device does all \
              the work; {todo}",
-            self.queues
+            shares.queues.len()
         ))
     }
+}
+
+/// Says which directions have packets that a card with several receive queues gives to one of them; a
+/// line each.
+pub fn of_one_flow(ways: &[(Sending, Spec)]) -> String {
+    let Ok(card) = Card::new(QUEUES.into(), ENTRIES as usize) else {
+        return String::new();
+    };
+    let one = ways.iter().filter(|(sending, _)| {
+        let mut dry = Dry::new(&sending.streams, Pps::UNLIMITED);
+        card.deal(&mut dry, PACKETS).used() == 1
+    });
+    let lines = one.map(|(sending, _)| {
+        format!(
+            "{}: the packets are of one flow, so a device with several receive queues uses one of \
+             them (`parshall rss` predicts which)\n",
+            sending.tx
+        )
+    });
+    lines.collect()
+}
+
+/// What is predicted of a queue.
+fn row(queue: usize, packets: u64, all: u64) -> String {
+    format!(
+        "{queue:5}  {packets:10}  {:5.1} %",
+        share(packets, all) * 100.0
+    )
+}
+
+/// What came between two counts; a queue that is counted only once is not known.
+fn since(before: &[Option<u64>], after: &[Option<u64>]) -> Arrived {
+    let before = before.iter().copied().chain(std::iter::repeat(None));
+    let pairs = after.iter().zip(before);
+    pairs
+        .map(|(after, before)| Some(after.as_ref()?.wrapping_sub(before?)))
+        .collect()
+}
+
+fn sum(arrived: &[Option<u64>]) -> u64 {
+    arrived.iter().flatten().sum()
+}
+
+/// The packets of one second.
+fn line(second: u32, arrived: &[Option<u64>]) -> String {
+    let mut out = format!("{second:4} s ");
+    for (queue, packets) in arrived.iter().enumerate() {
+        let _ = match packets {
+            Some(packets) => write!(out, " [Q{queue} {packets}/s]"),
+            None => write!(out, " [Q{queue} -]"),
+        };
+    }
+    out + &format!(" [all {}/s]\n", sum(arrived))
+}
+
+/// What is wrong if all that came is in one of several queues.
+fn one_queue(arrived: &[Option<u64>]) -> Option<String> {
+    let all = sum(arrived);
+    let most = arrived.iter().flatten().max()?;
+    // What else comes, such as neighbor discovery, takes its own queue.
+    (arrived.len() > 1 && all > 0 && share(*most, all) > 0.99).then(|| {
+        format!(
+            "Warning: one queue of {} got all packets, so one processor of the device did all the work",
+            arrived.len()
+        )
+    })
 }
 
 /// The part of `all` packets that `packets` are.
@@ -142,11 +286,19 @@ fn share(packets: u64, all: u64) -> f64 {
     packets as f64 / all.max(1) as f64
 }
 
-fn document(profile: &str, shares: &Shares) -> Value {
-    let all = shares.packets();
-    let queues = shares.queues.iter().enumerate();
-    let queues = queues.map(|(queue, packets)| {
-        json!({ "queue": queue, "packets": packets, "share": share(*packets, all) })
+fn document(profile: &str, shares: &Shares, arrived: Option<&[Option<u64>]>) -> Value {
+    let (all, came) = (shares.packets(), sum(arrived.unwrap_or_default()));
+    let queues = 0..shares.queues.len().max(arrived.map_or(0, <[_]>::len));
+    let queues = queues.map(|queue| {
+        let packets = shares.queues.get(queue).copied();
+        let arrived = arrived.and_then(|arrived| arrived.get(queue).copied().flatten());
+        json!({
+            "queue": queue,
+            "packets": packets,
+            "share": packets.map(|packets| share(packets, all)),
+            "arrived": arrived,
+            "arrived_share": arrived.map(|arrived| share(arrived, came)),
+        })
     });
     json!({
         "profile": profile,
@@ -196,7 +348,8 @@ mod tests {
         let rss = read(line).unwrap();
         let unbound = rss.traffic.unbound(Rate::Multiplier(1.0)).unwrap();
         let mut dry = Dry::divided(&unbound.streams, rss.traffic.cores, unbound.rate);
-        rss.text(&rss.card().unwrap().deal(&mut dry, rss.packets))
+        let card = rss.card(rss.queues.unwrap_or(QUEUES)).unwrap();
+        rss.text(&card.deal(&mut dry, rss.packets), None)
     }
 
     #[test]
@@ -243,7 +396,7 @@ mod tests {
             assert!(key(&wrong).is_err(), "{wrong}");
         }
         let four = read("--indirection 4").unwrap();
-        assert!(four.card().unwrap_err().contains("--indirection"));
+        assert!(four.card(8).unwrap_err().contains("--indirection"));
     }
 
     #[test]
@@ -253,14 +406,45 @@ mod tests {
             hashes: 2,
             unhashed: 1,
         };
-        let document = document("bench", &shares);
+        let arrived = [Some(30), Some(5), Some(5)];
+        let document = document("bench", &shares, Some(&arrived));
         assert_eq!(
             (&document["packets"], &document["imbalance"]),
             (&json!(4), &json!(1.5))
         );
         assert_eq!(
             document["queues"][0],
-            json!({ "queue": 0, "packets": 3, "share": 0.75 })
+            json!({
+                "queue": 0, "packets": 3, "share": 0.75, "arrived": 30, "arrived_share": 0.75
+            })
+        );
+        assert_eq!(document["queues"][2]["packets"], Value::Null);
+    }
+
+    #[test]
+    fn what_came_stands_beside_what_was_predicted() {
+        let rss = read("--queues 2 --packets 4").unwrap();
+        let shares = Shares {
+            queues: vec![3, 1],
+            hashes: 2,
+            unhashed: 0,
+        };
+        let text = rss.text(&shares, Some(&[Some(999), None, Some(1)]));
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(rows[1], ["0", "3", "75.0", "%", "999", "99.9", "%"]);
+        assert_eq!(rows[2], ["1", "1", "25.0", "%", "-", "-"]);
+        assert_eq!(rows[3], ["2", "-", "-", "1", "0.1", "%"]);
+        assert!(text.contains("one queue of 3 got all packets"), "{text}");
+        assert_eq!(one_queue(&[Some(9), Some(1)]), None);
+        assert_eq!(one_queue(&[Some(9)]), None);
+        assert_eq!(one_queue(&[Some(0), Some(0)]), None);
+        assert_eq!(since(&[Some(4)], &[Some(9), Some(2)]), [Some(5), None]);
+        assert_eq!(
+            line(3, &[Some(5), None]),
+            "   3 s  [Q0 5/s] [Q1 -] [all 5/s]\n"
         );
     }
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use loadgen::clock::Interruptible;
 use loadgen::measure::point::{self, Point};
-use loadgen::measure::search::runs::Runs;
+use loadgen::measure::search::{self, runs::Runs};
 use loadgen::model::units::Pps;
 use loadgen::search::classify::Goal;
-use loadgen::search::{Device, Limits, binary, mlrsearch, rfc2544, soak};
+use loadgen::search::{Limits, binary, mlrsearch, rfc2544, soak};
 use session::Spec;
 
 use super::interrupt::Interrupt;
@@ -21,13 +21,13 @@ use super::pairs::Pairs;
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
 use super::steady::{address_note, floor, refuse_bursts, refuse_fixed, share, trial};
-use super::streams;
-use super::text::found;
+use super::text::{self, found};
 use super::traffic::{Pace, Sending, Traffic, duration, pace};
+use super::{rss, streams};
 use crate::output::{self, write_json};
 
-/// Search for what a device under test forwards: MLRsearch, a binary search, the tests of RFC 2544,
-/// or a soak.
+/// Search for what a device under test forwards: MLRsearch, the highest rate within a given time, a
+/// binary search, the tests of RFC 2544, or a soak.
 ///
 /// Ports and profiles are those of `parshall loadtest`. A trial in which the generator falls short
 /// never counts as loss: it is made again, and if that does not help, the result says that the
@@ -46,10 +46,10 @@ pub struct Search {
     #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "max", value_parser = pace)]
     rate: Pace,
     /// Loss allowed, as a share of the packets sent; MLRsearch takes several [default: 0,0.005
-    /// (mlrsearch), 0.001 (binary), 0.0000001 (soak)]
+    /// (mlrsearch), 0.001 (max-rate, binary), 0.0000001 (soak)]
     #[arg(long, value_name = "SHARE", value_delimiter = ',', value_parser = share)]
     loss: Vec<f64>,
-    /// Length of a trial, one second or more [default: 1s (mlrsearch), 20s (binary), 60s (rfc2544);
+    /// Length of a trial, one second or more [default: 1s (mlrsearch, max-rate), 20s (binary), 60s (rfc2544);
     /// 5.1s (soak), each trial 0.1 s longer]
     #[arg(long, value_name = "TIME", value_parser = trial)]
     trial: Option<Duration>,
@@ -60,10 +60,11 @@ pub struct Search {
     #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = share)]
     exceed: f64,
     /// Width at which the search ends: of the rate, or in a binary search of the highest one
-    /// [default: 0.005 (mlrsearch, rfc2544), 0.01 (binary)]
+    /// [default: 0.005 (mlrsearch, rfc2544), 0.01 (max-rate, binary)]
     #[arg(long, value_name = "SHARE", value_parser = width)]
     width: Option<f64>,
-    /// Time of sending of all trials [default: 1200s; 1800s (soak), 7200s (rfc2544)]
+    /// Time of sending of all trials [default: 1200s; 20s (max-rate), 1800s (soak),
+    /// 7200s (rfc2544)]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<Duration>,
     /// RFC 2544: searches for the longest burst without loss
@@ -86,6 +87,9 @@ enum Method {
     /// Rates that most of many short trials forward, for several losses at once
     #[default]
     Mlrsearch,
+    /// The rate at which as many short trials pass as fail, within a given time: the search of
+    /// `parshall lab` and of `parshall loadtest --search max-rate`
+    MaxRate,
     /// One long trial for each rate, halving the range
     Binary,
     /// RFC 2544: throughput, frame loss rate, back-to-back frames, latency
@@ -99,6 +103,7 @@ impl Method {
     fn budget(self) -> Duration {
         Duration::from_secs(match self {
             Method::Mlrsearch | Method::Binary => 1200,
+            Method::MaxRate => 20,
             Method::Rfc2544 => 7200,
             Method::Soak => 1800,
         })
@@ -135,6 +140,7 @@ impl Search {
         let mut ports = session::open(&to_open, &[], self.traffic.threads(), &interrupt)?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
+        self.say(&rss::of_one_flow(&ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let mut observer = Trials::new(Progress::new(self.progress, limits.budget));
         let mut runs = Runs::new(&mut ports.paths, &clock, &mut observer);
@@ -169,7 +175,7 @@ impl Search {
         self.say(&measured.warning());
         self.say(&note.map(|note| note + "\n").unwrap_or_default());
         self.say(&said);
-        self.say(&streams::doubled(&document["streams"]));
+        self.say(&streams::remarks(&document["streams"]));
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
         if trials.iter().any(is_short) {
             self.say(&watch.advice(&ports.paths));
@@ -180,26 +186,34 @@ impl Search {
     /// The result for programs, and for people.
     fn search(
         &self,
-        device: &mut dyn Device,
+        runs: &mut Runs<'_>,
         limits: &Limits,
         ways: &[(Sending, Spec)],
     ) -> Result<(Value, String), Box<dyn Error + Send + Sync>> {
         let size = ways.first().map_or(0.0, |(sending, _)| sending.load.size);
         Ok(match self.method {
             Method::Mlrsearch => {
-                let result = mlrsearch::search(device, &self.goals(), limits)?;
+                let result = mlrsearch::search(runs, &self.goals(), limits)?;
                 (json!(result), found::of_mlrsearch(&result, size))
             }
+            Method::MaxRate => {
+                let goal = self.max_rate(limits, ways.len() as f64);
+                let mut found = search::max_rate_of(runs, &goal)?;
+                let said = text::of_search(&found, goal.loss);
+                // They stand beside the result.
+                found.trials.clear();
+                (json!(found), said)
+            }
             Method::Binary => {
-                let result = binary::search(device, &self.binary(), limits)?;
+                let result = binary::search(runs, &self.binary(), limits)?;
                 (json!(result), found::of_binary(&result, size))
             }
             Method::Rfc2544 => {
-                let result = rfc2544::run(device, &self.rfc2544(), limits)?;
+                let result = rfc2544::run(runs, &self.rfc2544(), limits)?;
                 (json!(result), found::of_rfc2544(&result, size))
             }
             Method::Soak => {
-                let result = soak::run(device, &self.soak(), limits)?;
+                let result = soak::run(runs, &self.soak(), limits)?;
                 (json!(result), found::of_soak(&result, size))
             }
         })
@@ -212,7 +226,7 @@ impl Search {
             (Method::Rfc2544, [_, ..]) => {
                 Err("--loss: the throughput of RFC 2544 has no loss; leave it out".to_owned())
             }
-            (Method::Binary | Method::Soak, [_, _, ..]) => {
+            (Method::MaxRate | Method::Binary | Method::Soak, [_, _, ..]) => {
                 Err(format!("--loss: {name} takes one, mlrsearch takes several"))
             }
             (Method::Soak, [0.0]) => Err(
@@ -256,6 +270,21 @@ impl Search {
             }
         };
         losses.iter().map(goal).collect()
+    }
+
+    /// Its rates are those of a direction, of which there are `ways`.
+    fn max_rate(&self, limits: &Limits, ways: f64) -> search::Goal {
+        let goal = search::Goal::default();
+        let one = |total: Pps| Pps(total.0 / ways);
+        search::Goal {
+            loss: self.loss.first().copied().unwrap_or(goal.loss),
+            trial: self.trial.unwrap_or(goal.trial),
+            budget: limits.budget,
+            width: self.width.unwrap_or(goal.width),
+            limit: one(limits.line),
+            ceiling: one(limits.ceiling),
+            floor: one(limits.floor),
+        }
     }
 
     fn binary(&self) -> binary::Plan {

@@ -1,5 +1,6 @@
 //! The results of each stream, for the JSON of a result.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use loadgen::device::{Count, Path};
@@ -9,6 +10,7 @@ use loadgen::receive::flow::Flow;
 use loadgen::receive::{self, Knows};
 use session::{Spec, TestPorts};
 
+use super::text;
 use super::traffic::Sending;
 
 /// A row for each stream of each direction, or for several that were counted together, over the
@@ -91,19 +93,28 @@ pub fn not_told_apart(ports: &TestPorts, ways: &[(Sending, Spec)]) -> String {
     lines.collect()
 }
 
-/// Says of which streams in `rows` packets came more than once: each hides one that was lost. A line
-/// each; nothing is known of streams that do not measure latency.
-pub fn doubled(rows: &Value) -> String {
-    let lines = rows.as_array().into_iter().flatten().filter_map(|row| {
-        let number = |key| row["flow"][key].as_u64().filter(|number| *number > 0);
-        let (name, twice) = (&row["name"], number("duplicates")?);
-        let missing = number("missing").unwrap_or(0);
-        Some(format!(
-            "stream {name}: {twice} packets came more than once, and {missing} never came: the \
-             loss counts every arrival, duplicates too\n"
-        ))
-    });
-    lines.collect()
+/// What `rows` say of how long packets took, and of those that came more than once: each of these
+/// hides one that was lost. Nothing is known of streams that do not measure latency.
+pub fn remarks(rows: &Value) -> String {
+    let rows = rows.as_array().into_iter().flatten();
+    rows.flat_map(|row| [latency(row), doubled(row)])
+        .flatten()
+        .collect()
+}
+
+fn latency(row: &Value) -> Option<String> {
+    let times = Times::deserialize(&row["flow"]).ok()?;
+    text::of_latency(row["name"].as_str()?, &times).map(|line| line + "\n")
+}
+
+fn doubled(row: &Value) -> Option<String> {
+    let number = |key| row["flow"][key].as_u64().filter(|number| *number > 0);
+    let (name, twice) = (&row["name"], number("duplicates")?);
+    let missing = number("missing").unwrap_or(0);
+    Some(format!(
+        "stream {name}: {twice} packets came more than once, and {missing} never came: the \
+         loss counts every arrival, duplicates too\n"
+    ))
 }
 
 /// Times, if any were measured.
@@ -138,15 +149,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_came_twice_are_told() {
+    fn latencies_and_packets_that_came_twice_are_told() {
         let row = |flow: Value| json!({ "name": "s", "flow": flow });
         let flow = |twice: u64, missing: u64| json!({ "duplicates": twice, "missing": missing });
-        let told = doubled(&json!([
+        let times = Times {
+            measured: 9,
+            p50: 1_500,
+            p99: 20_000,
+            ..Times::default()
+        };
+        let told = remarks(&json!([
             row(flow(0, 9)),
             row(flow(500, 499)),
+            row(json!(times)),
+            row(json!(Times::default())),
             row(Value::Null)
         ]));
-        assert!(told.starts_with("stream \"s\": 500 packets came more than once, and 499 never"));
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let lines: Vec<&str> = told.lines().collect();
+        assert!(
+            lines[0].starts_with("stream \"s\": 500 packets came more than once, and 499 never")
+        );
+        assert!(lines[1].starts_with("latency of s: half up to 1.5 us, 99 % up to 20.0 us"));
+        assert_eq!(lines.len(), 2, "{told}");
     }
 }

@@ -100,6 +100,11 @@ pub fn of_gaps(gaps: &Times) -> Option<String> {
     spread("gaps", gaps)
 }
 
+/// How long the packets of a stream took; None if that was not measured.
+pub fn of_latency(stream: &str, latency: &Times) -> Option<String> {
+    spread(&format!("latency of {stream}"), latency)
+}
+
 fn spread(what: &str, times: &Times) -> Option<String> {
     (times.measured > 0).then(|| {
         format!(

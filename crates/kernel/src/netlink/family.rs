@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{Attributes, Builder, Socket, u16_at};
+use super::{Attributes, Builder, Dump, Socket, u16_at};
 
 /// Bytes of `struct genlmsghdr`: command, version, two reserved.
 const GENL_HEADER: usize = 4;
@@ -60,6 +60,20 @@ impl Family {
         mut each: impl FnMut(Attributes<'_>),
     ) -> io::Result<()> {
         self.socket.ask(request, |message| {
+            each(Attributes::behind(message.payload, GENL_HEADER));
+        })
+    }
+
+    /// As [`Socket::dump`]; `each` sees the attributes of the answers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dump(
+        &mut self,
+        request: Builder,
+        mut each: impl FnMut(Attributes<'_>),
+    ) -> io::Result<Dump> {
+        self.socket.dump(request, |message| {
             each(Attributes::behind(message.payload, GENL_HEADER));
         })
     }

@@ -226,9 +226,16 @@ pub fn max_rate(
     clock: &dyn Clock,
     watch: &mut dyn Observer,
 ) -> Result<Found, Failure> {
-    let deadline = clock.now().after(goal.budget);
-    let left = || deadline.since(clock.now());
-    let mut runs = Runs::new(paths, clock, watch);
+    max_rate_of(&mut Runs::new(paths, clock, watch), goal)
+}
+
+/// As [`max_rate`], with the trials of `runs`, which has made none yet.
+///
+/// # Errors
+/// As [`max_rate`].
+pub fn max_rate_of(runs: &mut Runs<'_>, goal: &Goal) -> Result<Found, Failure> {
+    let deadline = runs.now().after(goal.budget);
+    let left = |runs: &Runs<'_>| deadline.since(runs.now());
     runs.warm_up(goal.ceiling)?;
     runs.start_over();
     let mut flat = runs.trial(goal.ceiling, goal.short())?;
@@ -238,19 +245,19 @@ pub fn max_rate(
             let trial = runs.trial(rate, goal.short())?;
             search.learn(trial, goal.short());
         }
-        while !clock.is_interrupted()
-            && let Some((rate, length)) = search.next(left())
+        while !runs.is_interrupted()
+            && let Some((rate, length)) = search.next(left(runs))
         {
             let trial = runs.trial(rate, length)?;
             search.learn(trial, length);
-            if search.has_passed_at_the_top() && left() >= 2 * goal.short() {
+            if search.has_passed_at_the_top() && left(runs) >= 2 * goal.short() {
                 flat = runs.trial(goal.ceiling, goal.short())?;
                 search.raise(&flat);
             }
         }
     }
-    let found = search.conclude(&flat, runs.points);
-    Ok(found.ended_early(clock.is_interrupted()))
+    let found = search.conclude(&flat, runs.points.clone());
+    Ok(found.ended_early(runs.is_interrupted()))
 }
 
 #[cfg(test)]

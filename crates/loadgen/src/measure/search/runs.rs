@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Event, Observer, SHORTEST};
-use crate::clock::Clock;
+use crate::clock::{Clock, Nanos};
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
 use crate::measure::repeat;
@@ -39,6 +39,11 @@ impl<'a> Runs<'a> {
     /// The rate nearest to `rate` that all directions have.
     pub fn nearest(&self, rate: Pps) -> Pps {
         trial::nearest(self.paths, rate)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.clock.now()
     }
 
     /// True if no trial is to be made any more.
