@@ -17,6 +17,13 @@ pub struct Script {
 }
 
 impl Script {
+    /// With more variables.
+    #[must_use]
+    pub fn with(mut self, more: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.variables.extend(more);
+        self
+    }
+
     /// Runs it, within `netns` if one is given, and returns what it printed.
     ///
     /// # Errors

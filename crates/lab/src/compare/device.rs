@@ -72,6 +72,7 @@ pub struct Running {
 /// The router, and how it is asked.
 #[derive(Debug)]
 struct Router {
+    configuration: String,
     process: Process,
     exe: String,
     socket: String,
@@ -88,6 +89,7 @@ impl Router {
             process,
             exe,
             socket,
+            ..
         } = self;
         process.ready(patience(Duration::from_secs(20)), || {
             show(exe, socket, words).is_ok_and(|text| parts.iter().all(|part| text.contains(part)))
@@ -128,6 +130,18 @@ impl Running {
                 parshall(io, exe, &configuration, at)
             }
         }
+    }
+
+    /// What a script must know to configure it: of the router, where its configuration file and its
+    /// socket are.
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let router = self.router.iter().flat_map(|router| {
+            [
+                ("PARSHALL_CONFIGURATION", &router.configuration),
+                ("PARSHALL_SOCKET", &router.socket),
+            ]
+        });
+        router.map(|(name, value)| (name.to_owned(), value.clone()))
     }
 
     /// Stops it in an orderly way. The topology can be used again.
@@ -187,6 +201,7 @@ fn parshall(io: Io, exe: &Path, configuration: &str, at: &Topology) -> Result<Ru
         .inside(&at.device)
         .start()?;
     let mut router = Router {
+        configuration: file,
         process,
         exe,
         socket,

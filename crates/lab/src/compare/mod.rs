@@ -356,7 +356,11 @@ impl Comparison<'_> {
     fn start(&self, dut: Dut, io: Io, spread: Spread, at: &Topology) -> Result<Running, Error> {
         let running = Running::start(dut, io, self.exe, spread, self.cpus, at, self.router)?;
         if let Some(prepare) = self.prepare {
-            prepare.run(PREPARE_LIMIT, Some(&at.device))?;
+            let variables = running.variables();
+            prepare
+                .clone()
+                .with(variables)
+                .run(PREPARE_LIMIT, Some(&at.device))?;
         }
         Ok(running)
     }
