@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::harness::frr::Frr;
 use crate::harness::{Directory, Netns, Router, patience, skipped, until};
 
 /// A router's bond, for these addresses' last byte.
@@ -251,4 +252,40 @@ fn lacp_decides_which_links_carry() {
     lab.apply(0, &interfaces("lacp", 1));
     lab.has_active(2);
     lab.answers("10.1.0.2");
+}
+
+/// Both ends' FRR speaks OSPF over the bond, also when one of its links is gone.
+#[test]
+fn ospf_runs_over_a_bond() {
+    const NAME: &str = "ospf_runs_over_a_bond";
+    if skipped(NAME, &["ip", "ping", "zebra", "ospfd"]) {
+        return;
+    }
+    let lab = Lab::start("lacp");
+    lab.has_active(2);
+    let inside = ["10.255.0.1", "10.255.0.2"];
+    let networks = ["10.1.0.0/24", "10.255.0.0/16"];
+    let spawn = |at: usize| {
+        let (host, own) = (&lab.hosts[at], inside[at]);
+        host.ip(&format!("addr add {own}/32 dev lo")).expect("lo");
+        Frr::spawn(host, &[("ospfd", &Frr::ospf("be0", own, &networks))])
+    };
+    let _daemons = [spawn(0), spawn(1)];
+    let learned = |at: usize| {
+        let (host, far) = (&lab.hosts[at], inside[1 - at]);
+        let route = || host.ip(&format!("route show {far}"));
+        let so = until(patience(), || {
+            route().is_ok_and(|route| route.contains("dev be0"))
+        });
+        assert!(so, "{far}: {:?}\n{}", route(), lab.said());
+    };
+    learned(0);
+    learned(1);
+    lab.answers(inside[1]);
+    // The other end takes a link out of its bond: hellos and packets go by what is left.
+    let yaml = interfaces("lacp", 2);
+    lab.apply(1, &yaml.replacen("[ m1, m2 ]", "[ m2 ]", 1));
+    lab.has_active(1);
+    lab.answers(inside[1]);
+    learned(0);
 }

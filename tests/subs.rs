@@ -177,14 +177,8 @@ fn ospf_runs_over_a_sub_interface() {
     let inside = "10.255.0.2";
     let far = &lab.stations[1];
     far.ip(&format!("addr add {inside}/32 dev lo")).expect("lo");
-    let ospfd = |device: &str, id: &str| {
-        format!(
-            "interface {device}\n ip ospf hello-interval 1\n ip ospf dead-interval 20\n \
-             ip ospf network point-to-point\n!\n\
-             router ospf\n ospf router-id {id}\n network 10.2.0.0/24 area 0\n \
-             network {inside}/32 area 0\n"
-        )
-    };
+    let networks = ["10.2.0.0/24", &format!("{inside}/32")];
+    let ospfd = |device, id| Frr::ospf(device, id, &networks);
     let _own = Frr::spawn(&lab.beside, &[("ospfd", &ospfd("v210", "10.2.0.1"))]);
     let _theirs = Frr::spawn(far, &[("ospfd", &ospfd("b-port", "10.2.0.2"))]);
     // Hellos, and the database.

@@ -40,6 +40,18 @@ impl Frr {
         all
     }
 
+    /// The configuration of an OSPF router with one neighbor on this device, and these networks.
+    pub fn ospf(device: &str, id: &str, networks: &[&str]) -> String {
+        let lines = networks
+            .iter()
+            .map(|network| format!(" network {network} area 0\n"));
+        format!(
+            "interface {device}\n ip ospf hello-interval 1\n ip ospf dead-interval 20\n \
+             ip ospf network point-to-point\n!\nrouter ospf\n ospf router-id {id}\n{}",
+            lines.collect::<String>()
+        )
+    }
+
     /// The script that starts zebra and then these daemons, each with its configuration. It ends
     /// once all of them run and listen.
     pub fn start(&self, daemons: &[(&str, &str)]) -> String {
