@@ -34,6 +34,7 @@ mod search;
 mod show;
 mod streams;
 mod subs;
+mod tags;
 mod taps;
 mod tcp;
 mod testpmd;
