@@ -74,7 +74,7 @@
   }
 
   function draw(id, data, unit) {
-    var layout = { xaxis: { type: "date" }, yaxis: { title: { text: unit }, rangemode: "tozero" }, uirevision: 1, showlegend: true };
+    var layout = { xaxis: { type: "date" }, yaxis: { title: { text: unit }, rangemode: "tozero", exponentformat: "SI" }, uirevision: 1, showlegend: true };
     layout = themed(layout);
     layout.legend = { orientation: "h", y: -0.2, x: 0 };
     layout.margin = { l: 56, r: 12, t: 8, b: 40 };
