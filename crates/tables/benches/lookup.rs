@@ -1,8 +1,10 @@
 //! Fill, change and look-up rates of the tables: `cargo bench -p tables`.
 
-use std::hint::black_box;
-use std::time::Instant;
+mod report;
 
+use std::hint::black_box;
+
+use report::report;
 use tables::adjacency::{Adjacency, Slab};
 use tables::entry::Entry;
 use tables::hash::flow5;
@@ -20,19 +22,6 @@ const ROUTES: usize = 1_000_000;
 /// IPv6 routes.
 const ROUTES6: usize = 250_000;
 const LOOKUPS: usize = 1 << 22;
-
-/// Runs `work` on `count` things five times and prints the median cost of one.
-fn report(name: &str, count: usize, mut work: impl FnMut()) {
-    let mut nanos: Vec<f64> = (0..5)
-        .map(|_| {
-            let start = Instant::now();
-            work();
-            start.elapsed().as_nanos() as f64 / count as f64
-        })
-        .collect();
-    nanos.sort_by(f64::total_cmp);
-    println!("{name:<44} {:>8.2} ns (least {:.2})", nanos[2], nanos[0]);
-}
 
 fn empty() -> ip4::Fib {
     let map = |words| Cells::mapped(words).expect("memory for the table");

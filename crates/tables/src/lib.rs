@@ -23,6 +23,7 @@ pub mod adjacency;
 pub mod entry;
 mod fib;
 pub mod field;
+pub mod flow;
 pub mod hash;
 pub mod ids;
 pub mod interface;

@@ -1,12 +1,15 @@
-//! Memory of the tables: an array of atomic 32-bit words, whoever owns it.
+//! Memory of the tables: an array of atomic 32-bit words, whoever owns it; and arrays that one
+//! thread has for itself.
 //!
-//! The only file of this crate with unsafe code, but for the comparison of a leaf's ranges (`ip6`)
-//! and of a block's rules (`acl`).
+//! The only file of this crate with unsafe code, but for what asks for instructions of the
+//! processor: the comparison of a leaf's ranges (`ip6`), of a block's rules (`acl`) and of a
+//! bucket's slots (`flow`), and the hash of flows.
 #![allow(unsafe_code)]
 
 use std::any::Any;
 use std::io;
-use std::ops::Deref;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -151,6 +154,60 @@ impl std::fmt::Debug for Cells {
     }
 }
 
+/// What an [`Array`] may hold.
+///
+/// # Safety
+/// All zero bytes are a valid value, which need not be dropped.
+pub(crate) unsafe trait Zeroed: Copy + Send + Sync {}
+
+// SAFETY: zero is a number.
+unsafe impl Zeroed for u64 {}
+
+/// An array that nobody shares, in a private mapping that asks for huge pages; it is zeroed, and
+/// pages are allocated when they are first written.
+pub(crate) struct Array<T> {
+    map: Mapping,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Zeroed> Array<T> {
+    /// An array of so many; aligned to a page.
+    ///
+    /// # Errors
+    /// The error of mmap(2): `ENOMEM`, or `EINVAL` for a length of 0.
+    pub fn mapped(len: usize) -> io::Result<Self> {
+        let bytes = len.checked_mul(size_of::<T>());
+        let map = Mapping::anonymous(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let of = PhantomData;
+        Ok(Self { map, len, of })
+    }
+}
+
+impl<T: Zeroed> Deref for Array<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping, which is ours, has room for `len` values, which began as zeros.
+        unsafe { std::slice::from_raw_parts(self.map.addr.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Zeroed> DerefMut for Array<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above; nobody else has the mapping.
+        unsafe { std::slice::from_raw_parts_mut(self.map.addr.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T> std::fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Array({})", self.len)
+    }
+}
+
 fn check(words: usize) {
     assert!(
         words.is_power_of_two() && words >= LINE,
@@ -194,7 +251,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and every `Cells` over it is gone when its owner is dropped.
+        // SAFETY: the mapping is ours, and all that lies in it is gone when its owner is dropped.
         unsafe { libc::munmap(self.addr.as_ptr(), self.bytes) };
     }
 }
