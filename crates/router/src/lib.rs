@@ -18,6 +18,7 @@ mod deferred;
 pub mod eth;
 mod event;
 mod family;
+pub mod flow;
 mod grace;
 pub mod icmp;
 pub mod icmp4;

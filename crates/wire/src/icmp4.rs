@@ -41,6 +41,15 @@ pub const fn is_query(kind: u8) -> bool {
     matches!(kind, ECHO_REPLY | ECHO_REQUEST | 13..=18)
 }
 
+/// Errors, which quote the packet that they are about: RFC 792's, source quench (4) and redirect (5)
+/// among them.
+pub const fn is_error(kind: u8) -> bool {
+    matches!(
+        kind,
+        UNREACHABLE | 4 | 5 | TIME_EXCEEDED | PARAMETER_PROBLEM
+    )
+}
+
 /// Computes and sets the checksum of a whole message; one that is too short is left alone.
 pub fn seal(message: &mut [u8]) {
     icmp::seal(message, checksum::of);

@@ -1,0 +1,3 @@
+mod key;
+mod model;
+mod tcp;
