@@ -1,8 +1,8 @@
 //! Look-up structures of the fast path; they know no packet.
 //!
-//! Every structure has one writer (the control plane) and any number of readers (workers, and XDP
-//! programs that see the same memory). A reader takes no lock and writes nothing: it sees a table
-//! change one 32-bit word at a time. What is more than a word (a second-level group, a next-hop
+//! Flows ([`flow`]) belong to one worker. Every other structure has one writer (the control plane)
+//! and any number of readers (workers, and XDP programs that see the same memory). A reader takes
+//! no lock and writes nothing: it sees a table change one 32-bit word at a time. What is more than a word (a second-level group, a next-hop
 //! group, an adjacency) is filled first and published afterwards by one store; what is taken out of
 //! use is *retired* and may be filled again only when every reader that could still hold its number
 //! has passed on: see [`ids`].

@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | 0, 1 | address << 16, port: of the first end, of the second one | address of the first end |
 //! | 2, 3 | 0 | address of the second end |
-//! | 4 | protocol, family << 8, [`MESSAGE`] | these, and the ports << 48 and << 32 |
+//! | 4 | protocol, family << 8, the type of an ICMP message | these, and the ports << 48 and << 32 |
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

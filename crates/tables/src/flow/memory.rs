@@ -3,6 +3,7 @@
 use std::io;
 
 use super::bucket::{Bucket, SLOTS};
+use super::queue::Queue;
 use super::{Annex, Entry, Second};
 use crate::mem::Array;
 
@@ -59,8 +60,7 @@ pub struct Memory {
     pub(super) entries: Array<Entry>,
     pub(super) annexes: Array<Annex>,
     pub(super) seconds: Array<Second>,
-    /// The queue of embryonic flows.
-    pub(super) queue: Array<u64>,
+    pub(super) queue: Queue,
 }
 
 impl Memory {
@@ -78,7 +78,7 @@ impl Memory {
             entries: Array::mapped(flows)?,
             annexes: Array::mapped(flows)?,
             seconds: Array::mapped(flows)?,
-            queue: Array::mapped(sizes.embryonic as usize)?,
+            queue: Queue::new(Array::mapped(sizes.embryonic as usize)?),
         })
     }
 }

@@ -21,6 +21,7 @@
 mod bucket;
 mod hash;
 mod memory;
+mod queue;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,8 @@ use std::fmt;
 use crate::mem::Zeroed;
 pub use hash::Hasher;
 pub use memory::{Memory, Sizes};
-pub use table::{Candidate, Flows, Found, Reference};
+pub use queue::Reference;
+pub use table::{Candidate, Flows, Found};
 
 /// What flows are told apart by: words whose meaning is the user's. Packets of both directions have
 /// the same.

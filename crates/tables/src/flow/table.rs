@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::bucket::{Bucket, SLOTS, Slot, Tag};
+use super::queue::Reference;
 use super::{Annex, EMBRYONIC, Entry, Hasher, Key, LIVE, Memory, Refused, SECOND, USE};
 use crate::mem::prefetch;
 
@@ -27,27 +28,6 @@ pub struct Found {
     pub number: u32,
     /// It was found by its second key.
     pub second: bool,
-}
-
-/// A flow for those who keep it: when the flow has gone, it names no other, though one may have its
-/// number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reference {
-    number: u32,
-    uses: u32,
-}
-
-impl Reference {
-    const fn word(self) -> u64 {
-        (self.uses as u64) << 32 | self.number as u64
-    }
-
-    const fn from_word(word: u64) -> Self {
-        Reference {
-            number: word as u32,
-            uses: (word >> 32) as u32,
-        }
-    }
 }
 
 /// How buckets are compared.
@@ -90,9 +70,6 @@ pub struct Flows {
     embryonic: u32,
     /// Keys in the index.
     keys: u32,
-    /// The oldest place of the queue that is filled, and how many are.
-    oldest: u32,
-    queued: u32,
     /// The entry that the sweep looks at next.
     hand: u32,
 }
@@ -109,8 +86,6 @@ impl Flows {
             live: 0,
             embryonic: 0,
             keys: 0,
-            oldest: 0,
-            queued: 0,
             hand: 0,
         }
     }
@@ -335,7 +310,7 @@ impl Flows {
     ) -> Result<u32, Refused> {
         debug_assert!(self.find(hash, &key).is_none(), "the flow is there");
         let (bucket, lane) = self.room(hash)?;
-        if self.queued == self.memory.sizes.embryonic {
+        if self.memory.queue.is_full() {
             self.displace(displaced);
         }
         // Its key may be what was needed.
@@ -359,9 +334,8 @@ impl Flows {
             next: 0,
             marks: entry.marks | LIVE | EMBRYONIC,
         };
-        let place = self.place(self.queued);
-        self.memory.queue[place as usize] = self.reference(number).word();
-        self.queued += 1;
+        let kept = self.reference(number);
+        self.memory.queue.push(kept);
         Ok(number)
     }
 
@@ -409,27 +383,13 @@ impl Flows {
         Ok(self.used - 1)
     }
 
-    /// The place in the queue that is so many behind the oldest.
-    const fn place(&self, behind: u32) -> u32 {
-        let (place, length) = (self.oldest + behind, self.memory.sizes.embryonic);
-        if place >= length {
-            place - length
-        } else {
-            place
-        }
-    }
-
-    /// The flow that is so many places behind the oldest of a full queue, or the last one.
-    fn queued(&self, behind: u32) -> Reference {
-        let place = self.place(behind.min(self.memory.sizes.embryonic - 1));
-        Reference::from_word(self.memory.queue[place as usize])
-    }
-
     /// Asks the processor for what the next ones to be displaced need: first for entries, then for
     /// the buckets that these are found by.
     fn prefetch_queued(&self) {
-        self.prefetch_entry(self.queued(2 * AHEAD).number);
-        let hash = self.hasher.one(&self.at(self.queued(AHEAD).number).0.key);
+        self.prefetch_entry(self.memory.queue.ahead(2 * AHEAD).number);
+        let hash = self
+            .hasher
+            .one(&self.at(self.memory.queue.ahead(AHEAD).number).0.key);
         for bucket in self.both(hash) {
             prefetch(self.memory.buckets.as_ptr().wrapping_add(bucket));
         }
@@ -438,9 +398,7 @@ impl Flows {
     /// Takes the oldest flow out of the queue, and out of the table if it is still embryonic.
     fn displace(&mut self, displaced: impl FnOnce(u32, &Entry, &Annex)) {
         self.prefetch_queued();
-        let kept = self.queued(0);
-        self.oldest = self.place(1);
-        self.queued -= 1;
+        let kept = self.memory.queue.pop();
         let number = self.follow(kept);
         if let Some(number) = number.filter(|number| self.at(*number).0.is_embryonic()) {
             let (entry, annex) = self.at(number);
