@@ -22,6 +22,9 @@ pub enum Command {
     /// The packets of this interface pass this node before its port, the same one for all
     /// interfaces; `None`: they do not.
     Output(u16, Option<u16>),
+    /// The packets that come in by this interface's port enter this node first; `None`: that of
+    /// their port.
+    Input(u16, Option<u16>),
     /// Trace packets; `None` ends tracing.
     Trace(Option<trace::Writer>),
     /// End the thread.

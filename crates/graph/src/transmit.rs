@@ -65,6 +65,8 @@ pub(crate) struct Transmit {
     ports: Box<[Exit]>,
     /// The node that packets pass before their port.
     node: u16,
+    /// By interface: the node that its packets enter before that of their port.
+    inputs: Box<[Option<u16>]>,
     /// By exit, up to that of the highest port in use.
     waiting: Vec<Waiting>,
     /// Exits that packets wait at.
@@ -83,6 +85,7 @@ impl Transmit {
             interfaces: vec![Exit::NONE; interfaces].into(),
             ports: vec![Exit::NONE; interfaces].into(),
             node: 0,
+            inputs: vec![None; interfaces].into(),
             waiting: Vec::new(),
             outgoing: Vec::new(),
             counters: (0..interfaces).map(|_| Default::default()).collect(),
@@ -251,13 +254,23 @@ impl Transmit {
         };
     }
 
+    /// Changes the node that an interface's packets enter first.
+    pub(crate) fn set_input(&mut self, interface: u16, node: Option<u16>) {
+        let Some(input) = self.inputs.get_mut(usize::from(interface)) else {
+            return;
+        };
+        *input = node;
+        let own = self.queues.iter_mut().filter(|q| q.interface == interface);
+        own.for_each(|queue| queue.first = node);
+    }
+
     /// Takes over a queue of a port, which from now on sends what leaves by it if no other queue of
     /// this worker does; its interface's packets leave by it. Gives it back if there is no such
     /// interface or port.
     ///
     /// The first one sends and not the last: a device may have fewer queues to send by than to
     /// receive from.
-    pub(crate) fn add(&mut self, queue: WorkerPort) -> Result<(), WorkerPort> {
+    pub(crate) fn add(&mut self, mut queue: WorkerPort) -> Result<(), WorkerPort> {
         let exists = usize::from(queue.interface) < self.ports.len();
         if !exists || queue.id == 0 || !self.know(queue.id) {
             return Err(queue);
@@ -267,6 +280,7 @@ impl Transmit {
         if !matches!(placement, TxPlacement::Queue(_)) {
             *placement = TxPlacement::Queue(self.queues.len());
         }
+        queue.first = self.inputs[usize::from(queue.interface)];
         self.queues.push(queue);
         Ok(())
     }

@@ -205,6 +205,7 @@ impl<C: Context + 'static> Worker<C> {
                 Command::PlaceTx(port, to) => out.transmit().place(port, to),
                 Command::Egress(interface, port) => out.transmit().set_egress(interface, port),
                 Command::Output(interface, node) => out.set_output(interface, node),
+                Command::Input(interface, node) => out.set_input(interface, node),
                 Command::Trace(trace) => {
                     if let Some(old) = out.tracer().start(trace) {
                         self.give_back(Returned::Trace(old));

@@ -13,6 +13,8 @@ pub struct WorkerPort {
     pub interface: u16,
     /// Index of the node that its packets enter.
     pub entry: u16,
+    /// Index of the node that its packets enter before that one, if there is one.
+    pub(crate) first: Option<u16>,
     /// True if `flush` is due.
     pub(crate) outstanding: bool,
     /// True once its interface has been up: only then is it received from.
@@ -27,6 +29,7 @@ impl WorkerPort {
             id,
             interface,
             entry,
+            first: None,
             outstanding: true,
             serving: false,
         }

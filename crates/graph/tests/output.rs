@@ -1,4 +1,5 @@
-//! The node before the ports: packets of the interfaces that ask for it pass it once, others never.
+//! The nodes behind and before the ports: packets of the interfaces that ask for one pass it once,
+//! others never.
 
 use std::sync::Arc;
 
@@ -58,6 +59,24 @@ impl Stage<()> for Output {
     }
 }
 
+edges! {
+    enum Entered {
+        Sort => Node("sort"),
+    }
+}
+
+/// Marks each packet that enters by it.
+struct Input;
+impl Stage<()> for Input {
+    const NAME: &'static str = "input";
+    type Next = Entered;
+    const THRU: Entered = Entered::Sort;
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Entered {
+        p.header_mut::<[u8; 2]>(0)[1] += 1;
+        Entered::Sort
+    }
+}
+
 struct Lab {
     worker: Worker<()>,
     handle: Handle,
@@ -68,9 +87,12 @@ struct Lab {
 /// The index of the node `output`.
 const NODE: u16 = 1;
 
+/// The index of the node `input`.
+const FIRST: u16 = 2;
+
 fn lab() -> Lab {
     let bufs = Buffers::new(Pool::new(8192, STRIDE).unwrap());
-    let nodes = vec![node(Sort), node(Output)];
+    let nodes = vec![node(Sort), node(Output), node(Input)];
     let graph = Graph::new(nodes, bufs, 8, Arc::default()).unwrap();
     assert_eq!(graph.index_of("output"), Some(NODE));
     let (worker, handle) = Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
@@ -172,4 +194,24 @@ fn it_may_send_by_another_interface() {
     // That one asks for it, too.
     lab.command(Command::Output(3, Some(NODE)));
     assert_eq!(lab.pass([packet(4)]), [NOTHING, vec![vec![4, 2, b'.']]]);
+}
+
+/// The node that what comes in enters first, for one interface alone.
+#[test]
+fn what_comes_in_enters_the_node_that_is_asked_for() {
+    let mut lab = lab();
+    lab.command(Command::Input(1, Some(FIRST)));
+    assert_eq!(lab.pass([packet(2)]), [vec![passed(2)], NOTHING]);
+    // No such node, no such interface: nothing changes.
+    lab.command(Command::Input(1, Some(9)));
+    lab.command(Command::Input(u16::MAX, Some(FIRST)));
+    assert_eq!(lab.pass([packet(2)]), [vec![passed(2)], NOTHING]);
+    // The port goes and comes, and its packets still enter there.
+    lab.command(Command::RemovePort(1));
+    lab.pass([]);
+    let port = WorkerPort::new(Box::new(lab.ports[1].clone()), 1, 1, 0);
+    lab.command(Command::AddPort(Box::new(port)));
+    assert_eq!(lab.pass([packet(2)]), [vec![passed(2)], NOTHING]);
+    lab.command(Command::Input(1, None));
+    assert_eq!(lab.pass([packet(2)]), [vec![packet(2)], NOTHING]);
 }

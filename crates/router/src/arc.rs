@@ -50,6 +50,10 @@ pub(crate) const BOND: Feature = interface_out(1);
 /// A VXLAN tunnel, or what has tags on it: the third of [`INTERFACE_OUT`].
 pub(crate) const VXLAN: Feature = interface_out(2);
 
+/// Packets of it are sampled, one in as many as its argument says: what comes in by its port passes
+/// [`sflow`](crate::sflow). There is no arc, since it is the only feature on all frames that come in.
+pub const SAMPLED: Feature = Feature::new(Mask::InterfaceInput, 0);
+
 /// First bit of IPv6's features in a mask; as many are those of IPv4 at most.
 const IP6_SHIFT: u8 = 16;
 

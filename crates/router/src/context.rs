@@ -10,6 +10,7 @@ use tables::{adjacency, interface, ip4, ip6, mac, nexthop};
 use crate::change::InterfaceId;
 use crate::event::Events;
 use crate::limits::Limits;
+use crate::sflow::Samples;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 
@@ -31,6 +32,8 @@ pub struct Cx {
     pub limits: Arc<Limits>,
     /// Events for the control thread.
     pub events: Events,
+    /// Samples of packets for the control thread.
+    pub samples: Samples,
     /// Grows whenever something is published: nodes that hold packets then try them again.
     pub changes: u64,
     /// The worker's counters, by interface.
@@ -46,7 +49,7 @@ impl Cx {
         state: &State,
         snapshot: Reader<Snapshot>,
         limits: Arc<Limits>,
-        events: Events,
+        (events, samples): (Events, Samples),
         counters: Arc<[InterfaceCounters]>,
     ) -> Self {
         Cx {
@@ -58,6 +61,7 @@ impl Cx {
             stations: state.bridges.stations.reader(),
             limits,
             events,
+            samples,
             changes: 0,
             counters,
             worker,

@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{acl, bond, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan, vxlan};
+use crate::{acl, bond, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, sflow, vlan, vxlan};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -23,6 +23,7 @@ pub fn table() -> Table {
     Table {
         nodes: vec![
             node(eth::Input),
+            node(sflow::Input::default()),
             node(bond::Input),
             each(bond::lacp::Exchange::default()),
             node(vlan::Input::default()),

@@ -19,12 +19,13 @@ use crate::change::{Change, InterfaceId, Mac};
 use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
+use crate::detour::Detour;
 use crate::eth;
 use crate::event::{Event, Unresolved, events};
 use crate::grace::{Grace, Waiter};
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
-use crate::output::Outputs;
+use crate::sflow::{self, Collected};
 use crate::snapshot::Snapshot;
 use crate::state::{Garbage, Rejected, State};
 
@@ -62,7 +63,11 @@ pub struct Router {
     events: Vec<Consumer<Event>>,
     waiting: Option<(u64, Garbage)>,
     deferred: Deferred,
-    outputs: Outputs,
+    /// What leaves passes interface-output where it is to.
+    outputs: Detour,
+    /// What comes in passes sflow where it is to.
+    inputs: Detour,
+    pub(crate) samples: Vec<Collected>,
     grace: Option<Waiter>,
     started: Instant,
     /// Executors beside the workers: name and counters.
@@ -104,18 +109,30 @@ impl Router {
         let limits = Arc::new(Limits::new(state.interfaces.capacity()));
         let mut all_events = Vec::new();
         let mut idle = Vec::new();
-        let mut outputs = Outputs::default();
+        let (mut outputs, mut inputs) = (Detour::output(), Detour::input());
+        let mut all_samples = Vec::new();
         // Sixteen frames: a worker that is held up for a few rounds loses nothing that is handed to
         // it.
         let workers = wakers.iter().zip(Handoff::mesh(&wakers, 4096));
         for (number, (waker, handoff)) in workers.enumerate() {
             let (events, consumer) = events();
             all_events.push(consumer);
+            let (samples, collected) = sflow::samples(state.interfaces.capacity());
+            all_samples.push(collected);
             let mut graph = graph(table(), &state, &setup.pool)?;
             outputs.pass(graph.index_of(eth::Output::NAME));
+            inputs.pass(graph.index_of(sflow::Input::NAME));
             let counters = graph.counters().interfaces;
             let snapshot = publisher.reader();
-            let cx = Cx::new(number, &state, snapshot, limits.clone(), events, counters);
+            let to_control = (events, samples);
+            let cx = Cx::new(
+                number,
+                &state,
+                snapshot,
+                limits.clone(),
+                to_control,
+                counters,
+            );
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
         let router = Router {
@@ -127,6 +144,8 @@ impl Router {
             waiting: None,
             deferred: Deferred::default(),
             outputs,
+            inputs,
+            samples: all_samples,
             grace: setup.grace.map(Waiter::start).transpose()?,
             started: Instant::now(),
             others: Vec::new(),
@@ -190,6 +209,7 @@ impl Router {
             });
             self.deferred.settle(change, applied.is_ok());
             self.outputs.follow(change, &self.state.links);
+            self.inputs.follow(change, &self.state.links);
             match applied {
                 Ok(p) => publish |= p,
                 Err(_) => {
@@ -314,6 +334,7 @@ impl Router {
     pub fn tick(&mut self) {
         self.reclaim(Waiter::is_over);
         self.outputs.tell(&mut self.workers);
+        self.inputs.tell(&mut self.workers);
         let alarms = self.state.alarms;
         let state = &mut self.state;
         if self.deferred.retry(|change| state.apply(change).is_ok()) {

@@ -43,7 +43,7 @@ impl Out {
     pub(crate) fn receive(&mut self, queue: usize, frame: &mut Frame) -> usize {
         let start = crate::cycles::now();
         let port = &mut self.transmit.queues()[queue];
-        let (interface, entry) = (port.interface, port.entry);
+        let (interface, entry) = (port.interface, port.first.unwrap_or(port.entry));
         port.port.rx(&mut self.bufs, frame);
         let n = frame.len();
         if n == 0 {
@@ -114,6 +114,13 @@ impl Out {
     pub(crate) fn set_output(&mut self, interface: u16, node: Option<u16>) {
         if node.is_none_or(|node| usize::from(node) < self.targets.nodes()) {
             self.transmit.set_output(interface, node);
+        }
+    }
+
+    /// Changes the node that an interface's packets enter first; ignores a node that does not exist.
+    pub(crate) fn set_input(&mut self, interface: u16, node: Option<u16>) {
+        if node.is_none_or(|node| usize::from(node) < self.targets.nodes()) {
+            self.transmit.set_input(interface, node);
         }
     }
 

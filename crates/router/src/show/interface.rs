@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use graph::counters::{ExecutorCounts, InterfaceCounts};
 
-use super::counts::since;
+use super::counts::{executors, since};
 use super::text::{center, column, heading};
 use crate::change::Address;
 use crate::{InterfaceId, Kind, Mac, Router};
@@ -118,13 +118,25 @@ pub fn interfaces(
 
 /// Counts of an interface, of all executors together.
 fn total(executors: &[ExecutorCounts], id: InterfaceId) -> InterfaceCounts {
-    let mut total = InterfaceCounts::default();
     let counts = executors.iter();
-    counts
-        .filter_map(|e| e.interfaces.get(usize::from(id)))
-        .for_each(|counts| total.add(counts));
+    sum(counts.filter_map(|e| e.interfaces.get(usize::from(id)).copied()))
+}
+
+fn sum(counts: impl Iterator<Item = InterfaceCounts>) -> InterfaceCounts {
+    let mut total = InterfaceCounts::default();
+    counts.for_each(|counts| total.add(&counts));
     total.tx_errors = total.tx_errors.wrapping_add(total.no_port);
     total
+}
+
+/// Counts of an interface since the start, of all executors together, whatever was cleared.
+pub(crate) fn counts_of(router: &Router, id: InterfaceId) -> InterfaceCounts {
+    let executors = executors(router);
+    let own = executors.iter().filter_map(|executor| {
+        let all = &executor.counters.interfaces;
+        all.get(usize::from(id)).map(|counters| counters.read())
+    });
+    sum(own)
 }
 
 fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> Interface {

@@ -23,6 +23,7 @@ pub use buffers::{Buffers, buffers};
 pub use counts::Clear;
 pub use errors::{Errors, Severity, errors};
 pub use graph::{Edge, Graph, Node, graph};
+pub(crate) use interface::counts_of;
 pub use interface::{Interface, Interfaces, NoInterface, Other, OtherState, interfaces};
 pub use memory::{Memory, memory};
 pub use runtime::{Runtime, runtime};

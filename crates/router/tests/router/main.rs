@@ -27,6 +27,7 @@ mod numbers;
 mod oracle;
 mod output;
 mod picture;
+mod sflow;
 mod show;
 mod sound;
 mod state;

@@ -10,11 +10,18 @@ pub enum Mask {
     Output = 1,
     /// Frames that leave, whatever is in them.
     InterfaceOutput = 2,
+    /// Frames that come in, whatever is in them, before all else.
+    InterfaceInput = 3,
 }
 
 impl Mask {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::InterfaceOutput];
+    pub const ALL: [Self; 4] = [
+        Self::Input,
+        Self::Output,
+        Self::InterfaceOutput,
+        Self::InterfaceInput,
+    ];
 }
 
 /// Bits of a mask.
@@ -65,6 +72,9 @@ pub struct Features {
     pub output: u32,
     /// Frames that leave. They pass interface-output before their port.
     pub interface_output: u32,
+    /// Frames that come in. They pass a node before ethernet-input; XDP programs leave what arrives
+    /// here to the workers.
+    pub interface_input: u32,
 }
 
 impl FromIterator<Feature> for Features {
@@ -75,6 +85,7 @@ impl FromIterator<Feature> for Features {
                 Mask::Input => &mut features.input,
                 Mask::Output => &mut features.output,
                 Mask::InterfaceOutput => &mut features.interface_output,
+                Mask::InterfaceInput => &mut features.interface_input,
             };
             *mask |= feature.bit();
         }
@@ -95,7 +106,12 @@ mod tests {
             assert_eq!(feature.index(), index);
             assert!(index < Feature::WORDS);
             let alone = Features::from_iter([feature]);
-            let masks = [alone.input, alone.output, alone.interface_output];
+            let masks = [
+                alone.input,
+                alone.output,
+                alone.interface_output,
+                alone.interface_input,
+            ];
             let bits: u32 = masks.into_iter().map(u32::count_ones).sum();
             assert_eq!(bits, 1);
             assert_eq!(masks[feature.mask() as usize], feature.bit());

@@ -16,7 +16,8 @@
 //! | 7 | parent, outer tag << 16 (VLAN identifier, of IEEE 802.1ad << 12) |
 //! | 8 | inner tag (VLAN identifier), tags << 16, whether further ones may follow << 18 |
 //! | 9 | at layer 2: what is done with what comes in (1: cross connect, 2: bridge, 3: bond), number of the other interface, domain or bond << 16 |
-//! | 10-15 | 0 |
+//! | 10 | features on frames that come in |
+//! | 11-15 | 0 |
 //!
 //! The arguments of features lie apart from the lines, a word for each interface and feature.
 
@@ -58,6 +59,9 @@ const XDP_SEND_LONG: Field = Field::bits("XDP_SEND_LONG", 3, 2, 1);
 const FEATURES_IN: Field = Field::word("FEATURES_IN", 4);
 const FEATURES_OUT: Field = Field::word("FEATURES_OUT", 5);
 const FEATURES_INTERFACE_OUT: Field = Field::word("FEATURES_INTERFACE_OUT", 6);
+
+/// Not among [`FIELDS`]: XDP programs look at FEATURED alone.
+const FEATURES_INTERFACE_IN: Field = Field::word("FEATURES_INTERFACE_IN", 10);
 
 const PARENT: Field = Field::low("PARENT", 7);
 const OUTER_TAG: Field = Field::high("OUTER_TAG", 7);
@@ -176,7 +180,10 @@ impl Interface {
             (MAC, u32::from_le_bytes([a, b, c, d])),
             (MAC_END, u32::from(u16::from_le_bytes([e, f]))),
             (MODE, self.mode as u32),
-            (FEATURED, (self.features.input != 0).into()),
+            (
+                FEATURED,
+                (self.features.input | self.features.interface_input != 0).into(),
+            ),
             (MTU, u32::from(self.mtu)),
             (PEER, u32::from(self.peer)),
             (XDP_FORWARD, self.lane.forward.into()),
@@ -185,6 +192,7 @@ impl Interface {
             (FEATURES_IN, self.features.input),
             (FEATURES_OUT, self.features.output),
             (FEATURES_INTERFACE_OUT, self.features.interface_output),
+            (FEATURES_INTERFACE_IN, self.features.interface_input),
             (PARENT, u32::from(self.parent)),
             (OUTER_TAG, self.tags.outer_bits()),
             (INNER_TAG, self.tags.inner.into()),
@@ -460,6 +468,7 @@ impl Hot<'_> {
             input: self.word(FEATURES_IN),
             output: self.word(FEATURES_OUT),
             interface_output: self.word(FEATURES_INTERFACE_OUT),
+            interface_input: self.word(FEATURES_INTERFACE_IN),
         }
     }
 
@@ -659,6 +668,7 @@ mod tests {
                     input: random.word() & random.word() & 0u32.wrapping_sub(random.below(2)),
                     output: random.word(),
                     interface_output: random.word(),
+                    interface_input: random.word(),
                 },
                 parent: random.word() as u16,
                 tags: any_tags(&mut random),
@@ -678,7 +688,8 @@ mod tests {
                 l2: hot.l2(),
             };
             assert_eq!(shown, interface);
-            let plain = interface.features.input == 0;
+            let features = interface.features;
+            let plain = features.input | features.interface_input == 0;
             assert_eq!(hot.is_featured(), !plain);
             let [a, b, c, d, e, f] = interface.mac;
             let after = [random.word() as u8, random.word() as u8];

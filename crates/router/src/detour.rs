@@ -1,17 +1,22 @@
-//! Which interfaces' packets pass interface-output: told to the workers, which look up a packet's
-//! way out by its interface.
+//! Which interfaces' packets make a detour by a node, on their way in or out: told to the workers,
+//! whose ports and ways out know it, so that all others' packets pay nothing.
 
 use std::collections::BTreeSet;
 
 use graph::{Command, Handle};
-use tables::interface::Mask;
+use tables::interface::{Features, Mask};
 
 use crate::change::{Change, InterfaceId};
 use crate::state::Links;
 
-/// The interfaces whose packets pass interface-output.
-#[derive(Default)]
-pub(crate) struct Outputs {
+/// The interfaces whose packets pass a node.
+pub(crate) struct Detour {
+    /// The features that make them pass it.
+    mask: Mask,
+    /// Those of an interface.
+    of: fn(Features) -> u32,
+    /// Tells a worker.
+    command: fn(InterfaceId, Option<u16>) -> Command,
     /// The index of that node; `None` in a graph without it.
     node: Option<u16>,
     /// The interfaces that are to.
@@ -22,7 +27,35 @@ pub(crate) struct Outputs {
     untold: bool,
 }
 
-impl Outputs {
+impl Detour {
+    /// Before what leaves goes to its port.
+    pub(crate) fn output() -> Self {
+        let of = |features: Features| features.interface_output;
+        Self::new(Mask::InterfaceOutput, of, Command::Output)
+    }
+
+    /// Before what comes in by a port goes on.
+    pub(crate) fn input() -> Self {
+        let of = |features: Features| features.interface_input;
+        Self::new(Mask::InterfaceInput, of, Command::Input)
+    }
+
+    fn new(
+        mask: Mask,
+        of: fn(Features) -> u32,
+        command: fn(InterfaceId, Option<u16>) -> Command,
+    ) -> Self {
+        Detour {
+            mask,
+            of,
+            command,
+            node: None,
+            wanted: BTreeSet::new(),
+            told: Vec::new(),
+            untold: false,
+        }
+    }
+
     /// The node is this one, in each worker's graph.
     pub(crate) fn pass(&mut self, node: Option<u16>) {
         self.node = node;
@@ -33,13 +66,13 @@ impl Outputs {
         let interface = match change {
             Change::FeatureSet {
                 interface, feature, ..
-            } if feature.mask() == Mask::InterfaceOutput => *interface,
+            } if feature.mask() == self.mask => *interface,
             Change::FeaturesDelete(interface) => *interface,
             Change::InterfaceSet(interface) => interface.id,
             Change::BridgeSet(_) | Change::BridgeDelete(_) => return self.follow_all(links),
             _ => return,
         };
-        self.untold |= match links.features(interface).interface_output {
+        self.untold |= match (self.of)(links.features(interface)) {
             0 => self.wanted.remove(&interface),
             _ => self.wanted.insert(interface),
         };
@@ -48,7 +81,7 @@ impl Outputs {
     /// As [`follow`](Self::follow), whatever has changed.
     fn follow_all(&mut self, links: &Links) {
         let with = links.features.keys();
-        let wanted = with.filter(|(_, feature)| feature.mask() == Mask::InterfaceOutput);
+        let wanted = with.filter(|(_, feature)| feature.mask() == self.mask);
         self.wanted = wanted.map(|(interface, _)| *interface).collect();
         self.untold = true;
     }
@@ -63,7 +96,7 @@ impl Outputs {
             let news: Vec<_> = self.wanted.symmetric_difference(told).copied().collect();
             for interface in news {
                 let node = self.node.filter(|_| self.wanted.contains(&interface));
-                if worker.command(Command::Output(interface, node)).is_err() {
+                if worker.command((self.command)(interface, node)).is_err() {
                     return;
                 }
                 if !told.remove(&interface) {
