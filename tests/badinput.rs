@@ -128,12 +128,13 @@ fn wrong_configurations_are_refused() {
     );
     // What is right but cannot be done yet.
     refuses(
-        "interfaces:\n  r0: { sflow: true }\n  r1: {}\nsflow: {}\n",
+        "interfaces:\n  r0: { vrf: a }\n  r1: {}\nsflow: {}\nvrfs: { a: { table: 5 } }\n",
         &[
             ".yaml:2:",
-            "sflow of interface r0: not supported yet",
+            "vrf of interface r0: not supported yet",
             ".yaml:4:",
-            "sflow",
+            "sflow has no collector",
+            "help: add `sflow: { collector: 192.0.2.1 }`",
         ],
     );
     refuses(

@@ -612,7 +612,7 @@ fn what_cannot_be_done_is_taken_back() {
     for (b, what) in [
         (
             "interfaces: { x0: {} }\nsflow: {}\n",
-            "sflow: not supported yet",
+            "sflow has no collector",
         ),
         (
             "workers: { count: 2 }\n",

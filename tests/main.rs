@@ -31,6 +31,7 @@ mod replay;
 mod report;
 mod routes;
 mod search;
+mod sflow;
 mod show;
 mod streams;
 mod subs;

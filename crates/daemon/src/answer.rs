@@ -17,7 +17,7 @@ use crate::inbox::Urgent;
 use crate::interfaces::{OpenInterface, Slot};
 use crate::reply::{Reply, done, give};
 use crate::request::ControlRequest;
-use crate::{facts, transaction};
+use crate::{facts, sflow, transaction};
 
 /// Routes that one answer to `show ip fib` lists at most; the client asks for the rest. The control
 /// thread does nothing else while it lists them.
@@ -56,7 +56,9 @@ pub fn look_between(daemon: &mut Daemon, running: &Config) {
             Urgent::Ask(ask) => reply(&ask, daemon, Running::Changing(running)),
         }
     }
-    daemon.look_after_neighbors(Instant::now());
+    let now = Instant::now();
+    daemon.look_after_neighbors(now);
+    daemon.look_after_samples(now);
 }
 
 fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Reply {
@@ -102,6 +104,7 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             let shown = bond::lacp::show::members_of_all(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
+        Verb::ShowSflow => give(&sflow::show(daemon), json),
         Verb::ShowVxlan => give(&vxlan::show::tunnels(router), json),
         Verb::ShowMode => give(&l2::show::modes(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),

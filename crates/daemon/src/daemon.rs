@@ -30,7 +30,7 @@ use crate::neighbors::Neighbors;
 use crate::routing::Routing;
 use crate::static_routes::StaticRoutes;
 use crate::warnings::Warnings;
-use crate::{displaced, memory, workers};
+use crate::{displaced, memory, sflow, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
@@ -67,6 +67,8 @@ pub struct Daemon {
     pub interfaces: Interfaces,
     /// The access control lists.
     pub filters: Filters,
+    /// What sends samples of packets.
+    pub sflow: sflow::Agent,
     /// The static routes.
     pub static_routes: StaticRoutes,
     /// The kernel, for changes.
@@ -152,7 +154,7 @@ impl Daemon {
         let interfaces = interfaces.map_err(|why| format!("run: {why}"))?;
         let mut routing = Routing::new(router);
         let filters = Filters::new(&config, &mut routing);
-        Ok(Daemon {
+        let mut daemon = Daemon {
             filters: filters.map_err(|why| format!("run: {why}"))?,
             interfaces,
             routing,
@@ -166,8 +168,13 @@ impl Daemon {
             faults: Faults::default(),
             seen: displaced::Seen::default(),
             lock: NamespaceLock::of(netns, &parts.locks)?,
+            sflow: sflow::Agent::default(),
             host,
-        })
+        };
+        daemon
+            .set_sflow(config.sflow.as_ref())
+            .map_err(|why| format!("run: {why}"))?;
+        Ok(daemon)
     }
 
     /// Opens everything once the kernel's tables have been seen. Whether packets are forwarded.
@@ -240,6 +247,7 @@ impl Daemon {
     pub fn tick(&mut self, now: Instant) -> Result<(), String> {
         workers::all_alive(&mut self.routing.router.workers)?;
         self.look_after_neighbors(now);
+        self.look_after_samples(now);
         self.routing.negotiate();
         self.interfaces.tick(now, &mut self.routing);
         self.serve_new_ports();

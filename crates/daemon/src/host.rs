@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::error::Error;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -65,6 +66,11 @@ pub trait Host {
     /// # Errors
     /// The device is not there; the kernel's.
     fn promiscuous(&self, link: u32) -> io::Result<Promiscuous>;
+    /// A socket that datagrams to this address are sent by, which never waits.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn udp_socket(&self, to: SocketAddr) -> io::Result<UdpSocket>;
     /// Packets that the XDP program has seen on an interface; `None`: it has none.
     fn program_counters(&self, interface: InterfaceId) -> Option<xdp::Counters>;
     /// The source of devices' speed, rings and offloads; `None`: there is none.
@@ -208,6 +214,10 @@ impl Host for Linux {
         Ok(Box::new(on))
     }
 
+    fn udp_socket(&self, to: SocketAddr) -> io::Result<UdpSocket> {
+        within(self.netns.as_deref(), || udp_socket(to))
+    }
+
     fn program_counters(&self, interface: InterfaceId) -> Option<xdp::Counters> {
         self.programs.as_ref()?.counters(interface).ok()
     }
@@ -215,6 +225,17 @@ impl Host for Linux {
     fn ethtool(&self) -> Option<Ethtool> {
         Ethtool::open(self.netns.as_deref()).ok()
     }
+}
+
+/// A socket of this thread's namespace for datagrams to an address, which never waits.
+pub fn udp_socket(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 /// Processors that there are for the router.

@@ -24,6 +24,7 @@ mod reply;
 mod request;
 mod routing;
 mod serve;
+mod sflow;
 mod shortage;
 mod static_routes;
 mod target;

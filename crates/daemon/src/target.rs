@@ -230,6 +230,8 @@ impl Daemon {
             }
             Item::Input { of, acls } => self.set_acls(of, Direction::Input, acls, there),
             Item::Output { of, acls } => self.set_acls(of, Direction::Output, acls, there),
+            Item::Sflow(settings) => self.set_sflow(there.then_some(settings)),
+            Item::Sampled { of } => self.set_sampled(of, there),
             // Without effect: what is borrowed are addresses as any others; that members have the MTU
             // of their bridge has been checked.
             Item::Description { .. }
@@ -248,9 +250,7 @@ impl Daemon {
                 table: Table::Vrf(_),
                 ..
             }
-            | Item::Mtu { .. }
-            | Item::Sflow(_)
-            | Item::Sampled { .. } => Err("not supported yet".into()),
+            | Item::Mtu { .. } => Err("not supported yet".into()),
         }
     }
 

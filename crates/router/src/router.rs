@@ -291,6 +291,12 @@ impl Router {
         }
     }
 
+    /// True if an interface is up and has carrier.
+    pub fn is_up(&self, interface: InterfaceId) -> bool {
+        let found = self.state.links.interfaces.get(&interface);
+        found.is_some_and(|interface| interface.up)
+    }
+
     /// True if an interface is a bond with LACP, and the other end has agreed that a member carries.
     pub fn has_partner(&self, bond: InterfaceId) -> bool {
         let aggregator = self.state.bonds.aggregator(bond);

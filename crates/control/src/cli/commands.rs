@@ -35,6 +35,7 @@ pub enum Verb {
     ShowBond,
     ShowLacp,
     ShowVxlan,
+    ShowSflow,
     ShowTrace,
     ShowConfig,
     ShowThreads,
@@ -323,6 +324,11 @@ pub const COMMANDS: &[Spec] = &[
         Verb::ShowVxlan,
         &["show", "vxlan", "tunnel"],
         "VXLAN tunnels",
+    ),
+    row(
+        Verb::ShowSflow,
+        &["show", "sflow"],
+        "samples of packets: rate, collector, interfaces, and how many there were",
     ),
     row(Verb::ShowTrace, &["show", "trace"], "traced packets"),
     row(

@@ -9,7 +9,7 @@ use router::change::{Mac, Tunnel};
 use super::forms::{self, Address};
 use super::model::{
     self, Acl, Attached, Balance, BondMode, BridgeSettings, Config, Control, Encapsulation, Hop,
-    Mode, Named, Port, PortKind, PrefixList, State, Tables, Tap, TapHost, Workers,
+    Mode, Named, Port, PortKind, PrefixList, Sflow, State, Tables, Tap, TapHost, Workers,
 };
 use super::problem::{Findings, place};
 use super::rules::{self, Lists, MOST_RULES};
@@ -28,6 +28,8 @@ pub struct Desired {
     pub prefixlists: Named<PrefixList>,
     /// Access control lists.
     pub acls: Named<Acl>,
+    /// Samples of packets: who gets them and how many there are; `None`: there are none.
+    pub sflow: Option<Sflow>,
     /// Static routes, for the kernel to have.
     pub routes: Vec<Route>,
     /// The threads that forward packets.
@@ -62,6 +64,8 @@ pub struct Interface {
     pub l2: Option<Layer2>,
     /// The ACLs of its packets.
     pub acls: Attached,
+    /// Its packets are sampled.
+    pub sampled: bool,
     /// Its kind.
     pub kind: Kind,
 }
@@ -158,6 +162,7 @@ impl Interface {
             up: true,
             l2: None,
             acls: Attached::default(),
+            sampled: false,
             kind,
         }
     }
@@ -366,6 +371,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
         bridges: bridges.collect(),
         prefixlists: config.prefixlists.clone(),
         acls: config.acls.clone(),
+        sflow: config.sflow,
         routes: routes.collect(),
         workers: config.workers.clone(),
         tables: config.tables,
@@ -445,8 +451,14 @@ fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> 
         up: entry.state == State::Up,
         l2: connect.or_else(bridge).or_else(bond),
         acls: entry.acls.cloned().unwrap_or_default(),
+        sampled: is_sampled(entry),
         ..Interface::plain(&entry.name, kind)
     }
+}
+
+/// Returns true if its packets are to be sampled.
+fn is_sampled(entry: &AnyInterface<'_>) -> bool {
+    matches!(entry.kind, InterfaceKind::Interface(interface) if interface.sflow == Some(true))
 }
 
 /// A route; `None` only in a configuration that is refused.
@@ -501,14 +513,11 @@ impl Refusing<'_> {
     }
 
     fn sections(&mut self, config: &Config) {
-        let sections = [
-            (config.sflow.is_some(), "sflow"),
-            (!config.vrfs.is_empty(), "vrfs"),
-        ];
-        for (_, section) in sections.into_iter().filter(|(used, _)| *used) {
+        if !config.vrfs.is_empty() {
             // The section itself, not what is in it.
-            self.unsupported(&[section.into()], section);
+            self.unsupported(&["vrfs".into()], "vrfs");
         }
+        self.sflow(config);
         self.acls(config);
         for (name, bridge) in &config.bridgedomains {
             let settings = &bridge.settings;
@@ -526,6 +535,36 @@ impl Refusing<'_> {
                 let path = ["loopbacks".into(), name.into(), "vrf".into()];
                 self.unsupported(&path, &format!("vrf of loopback {name}"));
             }
+        }
+    }
+
+    /// Samples that have nowhere to go.
+    fn sflow(&mut self, config: &Config) {
+        let help = "add `sflow: { collector: 192.0.2.1 }`, with the address of your collector";
+        if config.sflow.is_some_and(|sflow| sflow.collector.is_none()) {
+            let message = "sflow has no collector that samples are sent to".to_owned();
+            self.refuse(&["sflow".into()], message, help);
+        }
+        let interfaces = config.interfaces.iter();
+        let sampled = interfaces.filter(|(_, interface)| interface.sflow == Some(true));
+        for (name, _) in sampled {
+            let path = ["interfaces", name, "sflow"].map(Step::from);
+            if config.sflow.is_none() {
+                let message = format!("sflow of interface {name} without a section sflow");
+                self.refuse(&path, message, help);
+            }
+            let (kind, instead) = if config.bondethernets.contains_key(name) {
+                ("a bond", "sample its members")
+            } else if config.vxlan_tunnels.contains_key(name) {
+                (
+                    "a tunnel",
+                    "sample the interfaces that its packets come in by",
+                )
+            } else {
+                continue;
+            };
+            let message = format!("sflow of interface {name}, which is {kind} and has no port");
+            self.refuse(&path, message, instead);
         }
     }
 
@@ -558,12 +597,10 @@ impl Refusing<'_> {
 
     /// What an interface or sub-interface is to have and cannot.
     fn fields(&mut self, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) {
-        let sflow = matches!(entry.kind, InterfaceKind::Interface(i) if i.sflow == Some(true));
         let any = |acls: &Attached| !acls.input.is_empty() || !acls.output.is_empty();
-        let fields = [(sflow, "sflow"), (entry.vrf.is_some(), "vrf")];
-        for (_, name) in fields.into_iter().filter(|(used, _)| *used) {
-            let what = format!("{name} of {} {}", entry.word(), entry.name);
-            self.unsupported(&field(entry, name), &what);
+        if entry.vrf.is_some() {
+            let what = format!("vrf of {} {}", entry.word(), entry.name);
+            self.unsupported(&field(entry, "vrf"), &what);
         }
         let is_member = view
             .bridge(&entry.name)

@@ -1,13 +1,14 @@
 //! Forms of values: Ethernet addresses, addresses and prefixes, names with a number.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use router::change::Mac;
+use router::sflow;
 
 /// An address with the length of its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,7 +87,7 @@ pub struct Malformed;
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not an address with a prefix length")
+        f.write_str("it is no address of this form")
     }
 }
 
@@ -115,6 +116,46 @@ impl Serialize for Address {
 }
 
 impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The place that samples are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Collector(pub SocketAddr);
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.port() {
+            sflow::PORT => self.0.ip().fmt(f),
+            _ => self.0.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Collector {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let alone = |address: IpAddr| SocketAddr::new(address, sflow::PORT);
+        let place = text.parse().map(alone).or_else(|_| text.parse());
+        // A zone (`fe80::1%2`) would be lost.
+        let place = place.ok().filter(|place: &SocketAddr| {
+            place.port() != 0 && !matches!(place, SocketAddr::V6(v6) if v6.scope_id() != 0)
+        });
+        place.map(Collector).ok_or(Malformed)
+    }
+}
+
+impl Serialize for Collector {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Collector {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         text.parse().map_err(serde::de::Error::custom)

@@ -21,7 +21,7 @@ use std::path::Path;
 
 pub use desired::Desired;
 pub(crate) use forms::router_end;
-pub use forms::{Address, device_name, netns};
+pub use forms::{Address, Collector, device_name, netns};
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};

@@ -37,7 +37,7 @@ impl Model {
 impl Target for Model {
     fn accepts(&mut self, to: &Config, _: &Plan) -> Result<(), Vec<String>> {
         match to.sflow {
-            Some(_) => Err(vec!["sflow: not supported yet".to_owned()]),
+            Some(_) => Err(vec!["sflow: refused by the model".to_owned()]),
             None => Ok(()),
         }
     }
@@ -391,7 +391,7 @@ fn what_cannot_be_done_changes_nothing() {
     );
     assert_eq!(
         refused(&mut router, "sflow: {}\n", usize::MAX),
-        "sflow: not supported yet"
+        "sflow: refused by the model"
     );
     // A plan says so before anybody tries.
     for (text, refusals) in [("sflow: {}\n", 1), (B, 0), (A, 0)] {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::SyncSender;
@@ -22,7 +22,7 @@ use ports::{Open, OpenError};
 use router::change::Address;
 use router::{InterfaceId, Mac};
 
-use crate::host::{DeviceQueues, Host, Promiscuous};
+use crate::host::{DeviceQueues, Host, Promiscuous, udp_socket};
 use crate::inbox::Message;
 
 /// The smallest MTU at which the kernel has IPv6 (RFC 8200 section 5).
@@ -616,6 +616,10 @@ impl Host for Machine {
             world: self.world.clone(),
             link,
         }))
+    }
+
+    fn udp_socket(&self, to: SocketAddr) -> io::Result<UdpSocket> {
+        udp_socket(to)
     }
 
     fn program_counters(&self, _: InterfaceId) -> Option<xdp::Counters> {

@@ -3,6 +3,7 @@
 mod machine;
 mod others;
 mod put_back;
+mod sflow;
 mod shown;
 mod start;
 mod transitions;
@@ -36,6 +37,8 @@ struct State {
     bridges: BTreeSet<String>,
     /// The router's access lists, and the interfaces that have them.
     acls: String,
+    /// The settings of the sFlow agent.
+    sflow: String,
     /// What the router has been told of each interface, by names.
     told: BTreeSet<String>,
 }
@@ -124,6 +127,10 @@ impl Lab {
         State {
             bridges: bridges.map(|(_, bridge)| format!("{bridge:?}")).collect(),
             acls: self.acls(),
+            sflow: format!(
+                "{:?}",
+                self.daemon.sflow.settings().map(|(settings, _)| settings)
+            ),
             kernel: self.machine.state(),
             interfaces,
             routes: self.daemon.static_routes.all().collect(),

@@ -14,7 +14,7 @@ use crate::facts;
 use crate::request::ControlRequest;
 
 /// The answer to an operator, as text.
-fn ask(lab: &mut Lab, line: &str) -> String {
+pub(super) fn ask(lab: &mut Lab, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let (reply, answer) = sync_channel(1);
     let request = serde_json::json!({ "command": words });

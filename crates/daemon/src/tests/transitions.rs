@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 63] = [
+const CONFIGS: [&str; 65] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -63,6 +63,9 @@ const CONFIGS: [&str; 63] = [
     "prefixlists: { pp: { members: [ 10.9.0.0/16, 2001:db8:9::/48 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp }, { action: permit } ] }, bb: { terms: [ { action: deny, protocol: tcp, destination-port: 22 } ] } }\ninterfaces: { e0: { acls: { input: aa, output: [ bb, aa ] } }, e1: { acls: { output: bb } } }",
     "prefixlists: { pp: { members: [ 10.8.0.0/16 ] }, qq: { members: [ 192.0.2.1 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp, destination: qq }, { action: permit } ] }, cc: { terms: [ { action: permit, protocol: icmp, icmp-type: 8 } ] } }\ninterfaces: { e0: { acls: { input: [ cc, aa ] } }, e1: { state: down, acls: { input: aa, output: cc } } }",
     "acls: { bb: { terms: [ { action: permit } ] } }\nports: { m: { null: {} } }\ninterfaces: { m: { sub-interfaces: { 5: { acls: { input: bb } } } }, e0: { acls: { output: bb } } }",
+    // Samples: of one interface and another, to other collectors, at other rates.
+    "sflow: { collector: 127.0.0.1 }\ninterfaces: { e0: { sflow: true, addresses: [ 10.0.0.1/24 ] }, e1: {} }",
+    "sflow: { collector: '[::1]:9000', agent: 192.0.2.1, sampling-rate: 100 }\nports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { e0: { sflow: true }, m: { sflow: true } }",
     // Bonds: members, modes and addresses that change; in a bridge domain, cross-connected, empty.
     "interfaces: { e0: {}, e1: {}, BondEthernet0: { addresses: [ 10.0.5.1/24, 2001:db8:5::1/64 ] } }\nbondethernets: { BondEthernet0: { mode: round-robin, interfaces: [ e0, e1 ] } }",
     "ports: { m: { memif: { socket: /run/parshall/m } }, n: { tap: { name: t0 } } }\ninterfaces: { e0: { mtu: 9000 }, m: { mtu: 9000 }, n: { mtu: 9000, state: down }, BondEthernet0: { mtu: 9000, lcp: be0, addresses: [ 10.0.5.1/25 ], sub-interfaces: { 100: { lcp: be0.100, addresses: [ 10.0.6.1/24 ] } } } }\nbondethernets: { BondEthernet0: { mode: xor, load-balance: l23, mac: 02:00:00:00:00:09, interfaces: [ n, m, e0 ] } }",

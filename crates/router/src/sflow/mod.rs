@@ -10,3 +10,4 @@ mod samples;
 pub use node::Input;
 pub(crate) use samples::{Collected, samples};
 pub use samples::{Counted, Sample, Samples};
+pub use wire::sflow::{Counters, Datagram, Direction, Flow, PORT, UNKNOWN};

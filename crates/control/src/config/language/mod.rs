@@ -37,6 +37,8 @@ pub(super) enum Type {
     Mac,
     /// An address.
     Ip,
+    /// An address, with a UDP port or without.
+    Endpoint,
     /// An address with a prefix length.
     InterfaceAddress,
     /// A prefix without host bits.

@@ -106,9 +106,15 @@ impl Reader<'_> {
                 let suited = types.iter().find(|of| suits(node, of));
                 self.read(node, suited.unwrap_or(&types[0]))
             }
-            (Type::Mac | Type::Ip | Type::InterfaceAddress | Type::Prefix | Type::Network, _) => {
-                self.address(node, of)
-            }
+            (
+                Type::Mac
+                | Type::Ip
+                | Type::Endpoint
+                | Type::InterfaceAddress
+                | Type::Prefix
+                | Type::Network,
+                _,
+            ) => self.address(node, of),
         }
     }
 
@@ -164,6 +170,11 @@ impl Reader<'_> {
                 text.parse::<IpAddr>().ok().map(|ip| ip.to_string()),
                 "ip.",
                 "write an address without prefix length, as in 192.0.2.1 or 2001:db8::1",
+            ),
+            Type::Endpoint => (
+                text.parse::<forms::Collector>().ok().map(|c| c.to_string()),
+                "collector address.",
+                "write it as in 192.0.2.1, 192.0.2.1:6343, 2001:db8::1 or \"[2001:db8::1]:6343\"",
             ),
             Type::InterfaceAddress => (
                 text.parse::<forms::Address>().ok().map(|a| a.to_string()),

@@ -53,6 +53,9 @@ fn of(of_type: &Type) -> Value {
         Type::Ip => {
             json!({ "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }] })
         }
+        Type::Endpoint => pattern(&format!(
+            r"^({ADDRESS}|[0-9.]+:[0-9]+|\[{ADDRESS}\]:[0-9]+)$"
+        )),
         Type::InterfaceAddress | Type::Prefix => pattern(&format!("^{ADDRESS}/[0-9]+$")),
         Type::Network => pattern(&format!("^{ADDRESS}(/[0-9.]+)?$")),
         Type::List {

@@ -392,6 +392,17 @@ static ICMP: Type = Type::Either(&[
 
 pub(super) static SFLOW: Type = Type::Object(&[
     Field::new(
+        "collector",
+        &Type::Endpoint,
+        "Where the samples go by UDP: its address, and its port unless that is 6343",
+    ),
+    Field::new(
+        "agent",
+        &IP,
+        "Address by which the collector knows this router",
+    )
+    .default("its lowest address"),
+    Field::new(
         "header-bytes",
         &HEADER,
         "Bytes of each sampled packet to export",

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use router::change::Mac;
 
-use super::super::forms::Address;
+use super::super::forms::{Address, Collector};
 
 /// Administrative state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -338,6 +338,10 @@ pub struct TapHost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sflow {
+    /// Where samples go.
+    pub collector: Option<Collector>,
+    /// The router's address for the collector; `None`: its lowest.
+    pub agent: Option<IpAddr>,
     /// Bytes of a packet in a sample.
     #[serde(skip_serializing_if = "Sflow::header_bytes")]
     pub header_bytes: u16,
@@ -352,6 +356,8 @@ pub struct Sflow {
 impl Default for Sflow {
     fn default() -> Self {
         Sflow {
+            collector: None,
+            agent: None,
             header_bytes: 128,
             polling_interval: 20,
             sampling_rate: 10_000,

@@ -166,10 +166,9 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
                 loopbacks:\n  loop0: {}\n  loop1: { vrf: a }\nsflow: {}\nvrfs: { a: { table: 5 } }\n\
                 routes:\n  - { prefix: 10.0.0.0/8, blackhole: true }\n";
     let wanted = [
-        ("sflow of interface e0: not supported yet", 3),
         ("vrf of interface e1: not supported yet", 5),
         ("vrf of loopback loop1: not supported yet", 8),
-        ("sflow: not supported yet", 9),
+        ("sflow has no collector that samples are sent to", 9),
         ("vrfs: not supported yet", 10),
     ];
     assert_eq!(
@@ -197,6 +196,49 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
         names[0].0,
         "interface GigabitEthernet3/0/0 cannot be the name of a network device"
     );
+}
+
+/// Samples that have nowhere to go, or are not those of a port.
+#[test]
+fn sflow_without_a_collector_or_a_port_is_refused() {
+    let refused = |text: &str| {
+        let checked = Checked::parse("x", text).expect("valid");
+        let problems = checked.wanted().expect_err("cannot be done");
+        let said = problems
+            .iter()
+            .map(|p| format!("{}: {}", p.line(), p.message));
+        said.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        refused("interfaces:\n  e0:\n    sflow: true\n"),
+        ["3: sflow of interface e0 without a section sflow"]
+    );
+    assert_eq!(
+        refused("sflow:\n  agent: 192.0.2.1\n"),
+        ["1: sflow has no collector that samples are sent to"]
+    );
+    let text = "interfaces:\n  e0: {}\n  BondEthernet0: { sflow: true }\n  vxlan_tunnel1: { sflow: yes }\n\
+                bondethernets: { BondEthernet0: { interfaces: [ e0 ] } }\n\
+                vxlan_tunnels: { vxlan_tunnel1: { local: 10.0.0.1, remote: 10.0.0.2, vni: 1 } }\n\
+                sflow: { collector: 192.0.2.1 }\n";
+    assert_eq!(
+        refused(text),
+        [
+            "3: sflow of interface BondEthernet0, which is a bond and has no port",
+            "4: sflow of interface vxlan_tunnel1, which is a tunnel and has no port",
+        ]
+    );
+    let text = "interfaces: { e0: { sflow: true }, e1: { sflow: false } }\nsflow: { collector: \"[2001:db8::1]:6343\" }";
+    let checked = Checked::parse("x", text).expect("valid");
+    let wanted = checked.wanted().expect("can be done");
+    let sampled = |name| wanted.interface(name).expect("it is there").sampled;
+    assert_eq!((sampled("e0"), sampled("e1")), (true, false));
+    let sflow = wanted.sflow.expect("there are samples");
+    assert_eq!(
+        sflow.collector.map(|c| c.to_string()).as_deref(),
+        Some("2001:db8::1")
+    );
+    assert_eq!((sflow.sampling_rate, sflow.header_bytes), (10_000, 128));
 }
 
 /// What stands in `bondethernets` and what stands in `interfaces` come together.

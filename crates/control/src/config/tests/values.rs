@@ -461,12 +461,30 @@ const OTHERS: &[Values] = &[
             "",
             "header-bytes: 1, polling-interval: 5, sampling-rate: 100",
             "header-bytes: 256, polling-interval: 600, sampling-rate: 1000000",
+            "collector: 192.0.2.1, agent: 192.0.2.2",
+            "collector: 192.0.2.1:9000",
+            "collector: 2001:db8::1, agent: 2001:db8::2",
+            "collector: \"[2001:db8::1]:65535\"",
         ],
         &[
             ("header-bytes: 257", "header-bytes: 257 is greater than 256"),
             ("polling-interval: 4", "polling-interval: 4 is less than 5"),
             ("sampling-rate: 99", "sampling-rate: 99 is less than 100"),
-            ("collector: x", "collector: Unexpected element"),
+            ("collector: x", "collector: 'x' is not a collector address."),
+            (
+                "collector: 192.0.2.1:0",
+                "collector: '192.0.2.1:0' is not a collector address.",
+            ),
+            (
+                "collector: 192.0.2.1:65536",
+                "collector: '192.0.2.1:65536' is not a collector address.",
+            ),
+            (
+                "collector: \"fe80::1%2\"",
+                "collector: 'fe80::1%2' is not a collector address.",
+            ),
+            ("agent: 192.0.2.1:1", "agent: '192.0.2.1:1' is not a ip."),
+            ("colector: x", "colector: Unexpected element"),
         ],
     ),
 ];
@@ -562,7 +580,7 @@ fn a_mistyped_name_has_a_suggestion() {
         ("interfaces: { e0: { state: dwn } }", "did you mean down?"),
         (
             "sflow: { xyzzy: 1 }",
-            "known here: header-bytes, polling-interval, sampling-rate",
+            "known here: collector, agent, header-bytes, polling-interval, sampling-rate",
         ),
     ] {
         let problems = Checked::parse("x", text).expect_err(text);
