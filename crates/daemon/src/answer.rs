@@ -104,7 +104,10 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             let shown = bond::lacp::show::members_of_all(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
-        Verb::ShowSflow => give(&sflow::show(daemon), json),
+        Verb::ShowSflow => {
+            let slots = &daemon.interfaces.slots;
+            give(&sflow::show(&daemon.sflow, slots, router), json)
+        }
         Verb::ShowVxlan => give(&vxlan::show::tunnels(router), json),
         Verb::ShowMode => give(&l2::show::modes(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),

@@ -154,7 +154,12 @@ impl Daemon {
         let interfaces = interfaces.map_err(|why| format!("run: {why}"))?;
         let mut routing = Routing::new(router);
         let filters = Filters::new(&config, &mut routing);
-        let mut daemon = Daemon {
+        let mut sflow = sflow::Agent::default();
+        let (settings, slots) = (config.sflow.as_ref(), &interfaces.slots);
+        sflow
+            .configure(settings, &*host, slots, &mut routing)
+            .map_err(|why| format!("run: {why}"))?;
+        Ok(Daemon {
             filters: filters.map_err(|why| format!("run: {why}"))?,
             interfaces,
             routing,
@@ -168,13 +173,9 @@ impl Daemon {
             faults: Faults::default(),
             seen: displaced::Seen::default(),
             lock: NamespaceLock::of(netns, &parts.locks)?,
-            sflow: sflow::Agent::default(),
+            sflow,
             host,
-        };
-        daemon
-            .set_sflow(config.sflow.as_ref())
-            .map_err(|why| format!("run: {why}"))?;
-        Ok(daemon)
+        })
     }
 
     /// Opens everything once the kernel's tables have been seen. Whether packets are forwarded.
@@ -363,6 +364,12 @@ impl Daemon {
                 }
             }
         }
+    }
+
+    /// Takes the samples that workers have made, and sends what is due.
+    pub fn look_after_samples(&mut self, now: Instant) {
+        let slots = &self.interfaces.slots;
+        self.sflow.tick(now, slots, &mut self.routing.router);
     }
 
     /// Ends workers and ports, and undoes what was done to devices.

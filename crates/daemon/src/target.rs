@@ -5,7 +5,7 @@ use std::io;
 
 use control::apply::Target;
 use control::config::desired::{self, Layer2, OpenPort};
-use control::config::{Address, Config, Desired, MTU, State};
+use control::config::{Address, Config, Desired, MTU, Sflow, State};
 use control::netdev::{give_addresses, is_known};
 use control::netlink::{Kernel, KernelAddress};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
@@ -252,6 +252,19 @@ impl Daemon {
             }
             | Item::Mtu { .. } => Err("not supported yet".into()),
         }
+    }
+
+    fn set_sflow(&mut self, settings: Option<&Sflow>) -> Result<(), String> {
+        let (host, slots) = (&*self.host, &self.interfaces.slots);
+        let routing = &mut self.routing;
+        self.sflow.configure(settings, host, slots, routing)
+    }
+
+    fn set_sampled(&mut self, name: &str, sampled: bool) -> Result<(), String> {
+        let slot = self.interfaces.named(name);
+        let slot = slot.ok_or("there is no such interface")?;
+        slot.config.sampled = sampled;
+        self.sflow.sample(slot, &mut self.routing)
     }
 
     fn set_l2(&mut self, name: &str, l2: Option<Layer2>) -> Result<(), String> {

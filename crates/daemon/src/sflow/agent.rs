@@ -65,7 +65,7 @@ impl Agent {
     ///
     /// # Errors
     /// The socket's: it goes on as before.
-    pub fn set(
+    pub(super) fn set(
         &mut self,
         settings: Option<&Sflow>,
         open: impl FnOnce(SocketAddr) -> io::Result<UdpSocket>,
@@ -90,7 +90,7 @@ impl Agent {
     }
 
     /// One packet in so many is sampled; `None`: none is.
-    pub fn rate(&self) -> Option<u32> {
+    pub(super) fn rate(&self) -> Option<u32> {
         self.running.as_ref().map(|r| r.settings.sampling_rate)
     }
 

@@ -4,15 +4,13 @@
 mod agent;
 mod show;
 
-use std::io;
 use std::net::IpAddr;
 use std::time::Instant;
 
 use control::config::Sflow;
-use router::change::{Change, InterfaceId};
-use router::{Router, arc};
+use router::{Change, Router, arc};
 
-use crate::daemon::Daemon;
+use crate::host::Host;
 use crate::interfaces::Slot;
 use crate::routing::Routing;
 use agent::Source;
@@ -20,53 +18,41 @@ use agent::Source;
 pub use agent::Agent;
 pub use show::show;
 
-/// The packets of an interface are sampled from now on, one in so many; `None`: none are.
-fn sample(routing: &mut Routing, interface: InterfaceId, rate: Option<u32>) -> Result<(), String> {
-    let change = Change::FeatureSet {
-        interface,
-        feature: arc::SAMPLED,
-        argument: rate,
-    };
-    routing.configure(vec![change]).map_err(|e| e.to_string())
-}
-
-impl Daemon {
+impl Agent {
     /// Samples go there, and are as many; `None`: there are none.
     ///
     /// # Errors
-    /// No socket can be opened; the router's. Then all is as it was.
-    pub fn set_sflow(&mut self, settings: Option<&Sflow>) -> Result<(), String> {
-        let host = &*self.host;
-        let open = |collector| host.udp_socket(collector);
-        let set = self.sflow.set(settings, open);
-        set.map_err(|e: io::Error| format!("cannot open a socket for samples: {e}"))?;
-        let rate = settings.map(|settings| settings.sampling_rate);
-        let slots = self.interfaces.slots.iter();
-        for slot in slots.filter(|slot| slot.config.sampled) {
-            sample(&mut self.routing, slot.ids.port, rate)?;
-        }
-        Ok(())
+    /// No socket can be opened, and all is as it was; the router's.
+    pub fn configure(
+        &mut self,
+        settings: Option<&Sflow>,
+        host: &dyn Host,
+        slots: &[Slot],
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let set = self.set(settings, |collector| host.udp_socket(collector));
+        set.map_err(|e| format!("cannot open a socket for samples: {e}"))?;
+        let mut sampled = slots.iter().filter(|slot| slot.config.sampled);
+        sampled.try_for_each(|slot| self.sample(slot, routing))
     }
 
-    /// An interface's packets are sampled from now on, or not.
+    /// An interface's packets are sampled from now on if its configuration says so, at our rate.
     ///
     /// # Errors
-    /// There is no such interface; the router's.
-    pub fn set_sampled(&mut self, name: &str, sampled: bool) -> Result<(), String> {
-        let rate = self.sflow.rate().filter(|_| sampled);
-        let slot = self.interfaces.named(name);
-        let slot = slot.ok_or("there is no such interface")?;
-        sample(&mut self.routing, slot.ids.port, rate)?;
-        slot.config.sampled = sampled;
-        Ok(())
+    /// The router's.
+    pub fn sample(&self, slot: &Slot, routing: &mut Routing) -> Result<(), String> {
+        let change = Change::FeatureSet {
+            interface: slot.ids.port,
+            feature: arc::SAMPLED,
+            argument: self.rate().filter(|_| slot.config.sampled),
+        };
+        routing.configure(vec![change]).map_err(|e| e.to_string())
     }
 
     /// Takes the samples that workers have made, and sends what is due.
-    pub fn look_after_samples(&mut self, now: Instant) {
-        let slots = &self.interfaces.slots;
-        let router = &mut self.routing.router;
+    pub fn tick(&mut self, now: Instant, slots: &[Slot], router: &mut Router) {
         let samples: Vec<_> = router.samples().collect();
-        let Some(mut sending) = self.sflow.sending(now, address(slots)) else {
+        let Some(mut sending) = self.sending(now, address(slots)) else {
             return;
         };
         for sample in &samples {

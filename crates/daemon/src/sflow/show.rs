@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use router::Router;
 use serde::Serialize;
 
-use crate::daemon::Daemon;
+use super::agent::Agent;
 use crate::interfaces::Slot;
 
 /// `show sflow`.
@@ -48,8 +49,7 @@ struct Interface {
 }
 
 /// What is sampled, and what has come of it.
-pub fn show(daemon: &Daemon) -> Sflow {
-    let agent = &daemon.sflow;
+pub fn show(agent: &Agent, slots: &[Slot], router: &Router) -> Sflow {
     let settings = agent.settings();
     let sampling = settings.map(|(settings, agent)| Sampling {
         collector: settings
@@ -63,7 +63,7 @@ pub fn show(daemon: &Daemon) -> Sflow {
     });
     let interface = |slot: &Slot| {
         let ifindex = slot.open().map(|open| open.ifindex);
-        let counted = daemon.routing.router.counted(slot.ids.port);
+        let counted = router.counted(slot.ids.port);
         Interface {
             name: slot.config.name.clone(),
             ifindex,
@@ -72,7 +72,7 @@ pub fn show(daemon: &Daemon) -> Sflow {
             lost: counted.lost,
         }
     };
-    let slots = daemon.interfaces.slots.iter();
+    let slots = slots.iter();
     Sflow {
         sampling,
         datagrams: u64::from(agent.datagrams) - agent.failed,

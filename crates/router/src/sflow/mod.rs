@@ -4,10 +4,12 @@
 //! before all else; the first bytes of one packet in N go to the control thread by a ring of the
 //! worker's. What finds it full is lost and counted.
 
+mod collect;
 mod node;
 mod samples;
 
+pub use collect::Counted;
 pub use node::Input;
 pub(crate) use samples::{Collected, samples};
-pub use samples::{Counted, Sample, Samples};
+pub use samples::{Sample, Samples};
 pub use wire::sflow::{Counters, Datagram, Direction, Flow, PORT, UNKNOWN};

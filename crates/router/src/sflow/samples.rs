@@ -4,12 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use graph::Pkt;
-use graph::counters::{Counter, InterfaceCounts};
+use graph::counters::Counter;
 use graph::ring::{Consumer, Producer, ring};
 use wire::sflow::MOST_HEADER;
 
 use crate::change::InterfaceId;
-use crate::{Router, show};
 
 /// Most samples of a worker that wait for the control thread, which looks every 10 ms: room for
 /// 5 million packets a second at one in 100.
@@ -64,6 +63,19 @@ pub(crate) struct Collected {
     lost: Arc<[Counter]>,
 }
 
+impl Collected {
+    /// The samples that wait, as many as may at once.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Sample> {
+        (0..WAITING).map_while(|_| self.ring.pop())
+    }
+
+    /// Samples of an interface that are lost.
+    pub(super) fn lost(&self, interface: InterfaceId) -> u64 {
+        let lost = self.lost.get(usize::from(interface));
+        lost.map_or(0, Counter::get)
+    }
+}
+
 /// A ring for samples of interfaces with numbers below `interfaces`.
 pub(crate) fn samples(interfaces: usize) -> (Samples, Collected) {
     let (producer, ring) = ring(WAITING);
@@ -83,35 +95,6 @@ impl Samples {
             && let Some(lost) = self.lost.get(interface)
         {
             lost.add(1);
-        }
-    }
-}
-
-/// What an interface has counted since the start, whatever was cleared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Its packets, over all workers.
-    pub packets: InterfaceCounts,
-    /// Samples of it that found no room on their way to the control thread.
-    pub lost: u64,
-}
-
-impl Router {
-    /// Takes the samples that have come since the last call, as many as may wait at once.
-    pub fn samples(&mut self) -> impl Iterator<Item = Sample> {
-        let workers = self.samples.iter_mut();
-        workers.flat_map(|worker| (0..WAITING).map_while(|_| worker.ring.pop()))
-    }
-
-    /// What an interface has counted.
-    pub fn counted(&self, interface: InterfaceId) -> Counted {
-        let lost = self.samples.iter().filter_map(|worker| {
-            let lost = worker.lost.get(usize::from(interface))?;
-            Some(lost.get())
-        });
-        Counted {
-            packets: show::counts_of(self, interface),
-            lost: lost.sum(),
         }
     }
 }
