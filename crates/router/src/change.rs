@@ -207,6 +207,19 @@ pub enum Route {
     Prohibit,
 }
 
+/// What becomes of an ARP request for an address whose owner is known, and behind another interface
+/// than who asks. All others are flooded as any broadcast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ArpRequests {
+    /// It goes to all.
+    #[default]
+    Flood,
+    /// It is answered in the owner's place (ARP termination).
+    Answer,
+    /// It goes to the owner alone.
+    Forward,
+}
+
 /// A bridge domain. Its members are the interfaces that say so ([`Interface::l2`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BridgeDomain {
@@ -229,6 +242,8 @@ pub struct BridgeDomain {
     pub age_minutes: Option<u8>,
     /// Most stations that are learned; `None`: as many as there is room for.
     pub limit: Option<u32>,
+    /// What becomes of an ARP request for an address whose owner is known.
+    pub arp: ArpRequests,
 }
 
 /// One change of the router's state.

@@ -23,6 +23,15 @@ pub enum Event {
         /// The interface.
         interface: InterfaceId,
     },
+    /// A station of a bridge domain has said by ARP that it has an address.
+    Owner {
+        /// Number of the domain.
+        domain: DomainId,
+        /// The address, in host byte order.
+        address: u32,
+        /// Its own.
+        mac: [u8; 6],
+    },
     /// A member of a bond has got an LACPDU.
     Lacpdu {
         /// The member.

@@ -42,8 +42,8 @@ pub mod vlan;
 pub mod vxlan;
 
 pub use change::{
-    Address, BridgeDomain, Change, DomainId, Feature, Interface, InterfaceId, Kind, L2, Mac, Path,
-    Prefix, Route, Tags,
+    Address, ArpRequests, BridgeDomain, Change, DomainId, Feature, Interface, InterfaceId, Kind,
+    L2, Mac, Path, Prefix, Route, Tags,
 };
 pub use context::Cx;
 pub use event::{Event, Events, Unresolved};

@@ -263,7 +263,8 @@ impl Router {
         let workers = self.events.iter_mut();
         let events = workers.flat_map(|ring| std::iter::from_fn(|| ring.pop()));
         let (bridges, bonds) = (&mut self.state.bridges, &mut self.state.bonds);
-        events
+        let mut owners = false;
+        let unresolved = events
             .filter_map(|event| match event {
                 Event::Resolve(unresolved) => Some(unresolved),
                 Event::Station {
@@ -274,12 +275,25 @@ impl Router {
                     bridges.learn(domain, Mac(mac), interface);
                     None
                 }
+                Event::Owner {
+                    domain,
+                    address,
+                    mac,
+                } => {
+                    owners |= bridges.own_address(domain, address, Mac(mac));
+                    None
+                }
                 Event::Lacpdu { member, lacpdu } => {
                     bonds.hear(member, lacpdu);
                     None
                 }
             })
-            .collect()
+            .collect();
+        if owners {
+            bridges.show_owners();
+            self.publish();
+        }
+        unresolved
     }
 
     /// So long has passed since any moment: LACP takes in what members of bonds have got, and they
@@ -306,7 +320,9 @@ impl Router {
     /// It is this time, in seconds since any moment: bridge domains forget stations that were not
     /// seen for long. To be called once a second, or more often.
     pub fn age(&mut self, now: u32) {
-        self.state.bridges.age(now);
+        if self.state.bridges.age(now) {
+            self.publish();
+        }
     }
 
     /// Neighbors that packets may be sent to, which the kernel must not forget.

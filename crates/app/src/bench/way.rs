@@ -5,7 +5,9 @@ use std::net::Ipv4Addr;
 use router::acl::{Direction, Packets, Rule};
 use router::bond::{Headers, Spread};
 use router::vxlan::Tunnel;
-use router::{BridgeDomain, Change, Interface, Kind, L2, Mac, Prefix as Network, Route, Tags};
+use router::{
+    ArpRequests, BridgeDomain, Change, Interface, Kind, L2, Mac, Prefix as Network, Route, Tags,
+};
 use tables::acl;
 use tables::prefix::Prefix;
 use tables::random::Random;
@@ -310,6 +312,7 @@ fn domain(bvi: Option<u16>) -> Change {
         bvi,
         age_minutes: None,
         limit: None,
+        arp: ArpRequests::Flood,
     })
 }
 

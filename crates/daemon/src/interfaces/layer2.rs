@@ -4,7 +4,7 @@ use std::{io, mem};
 
 use control::config::BridgeSettings;
 use control::config::desired::{Bridge, Layer2};
-use router::{BridgeDomain, Change, DomainId, InterfaceId, L2};
+use router::{ArpRequests, BridgeDomain, Change, DomainId, InterfaceId, L2};
 
 use super::device::Carries;
 use super::slot::{BVI_NUMBERS, Ids, Slot};
@@ -60,6 +60,11 @@ fn domain(id: DomainId, bridge: &Bridge) -> BridgeDomain {
         bvi: None,
         age_minutes: Some(settings.mac_age_minutes).filter(|minutes| *minutes > 0),
         limit: None,
+        arp: match (settings.arp_termination, settings.arp_unicast_forward) {
+            (true, _) => ArpRequests::Answer,
+            (false, true) => ArpRequests::Forward,
+            (false, false) => ArpRequests::Flood,
+        },
     }
 }
 

@@ -8,8 +8,9 @@ use tables::interface::L2;
 use tables::mac::{Key, Macs, Station, WORDS_FOR_EACH};
 use tables::mem::Cells;
 
+use super::arp::{Owners, Table};
 use crate::by_number::{ByNumber, put};
-use crate::change::{BridgeDomain, DomainId, Interface, InterfaceId, Mac};
+use crate::change::{ArpRequests, BridgeDomain, DomainId, Interface, InterfaceId, Mac};
 
 /// Stations of all domains together: 2 MiB of memory. More than any switch of the size of a router
 /// forwards for, and a limit to what a flood of made-up addresses may take.
@@ -21,6 +22,8 @@ pub(crate) struct Domain {
     pub(super) settings: BridgeDomain,
     /// Its interfaces, but for its own.
     pub(super) members: Box<[InterfaceId]>,
+    /// Who has which address.
+    pub(super) owners: Arc<Owners>,
 }
 
 /// The domains that workers see, by number.
@@ -36,6 +39,8 @@ pub(crate) struct Bridges {
     /// By own interface, its station.
     own: BTreeMap<InterfaceId, Key>,
     pub(crate) stations: Macs,
+    /// Of domains that do not just flood ARP requests.
+    addresses: BTreeMap<DomainId, Table>,
 }
 
 impl Default for Bridges {
@@ -46,6 +51,7 @@ impl Default for Bridges {
             bvis: BTreeMap::new(),
             own: BTreeMap::new(),
             stations: Macs::new(Cells::boxed(STATIONS * WORDS_FOR_EACH)),
+            addresses: BTreeMap::new(),
         }
     }
 }
@@ -64,6 +70,11 @@ impl Bridges {
     /// Makes or changes a domain. Returns its own interface before.
     pub(crate) fn set(&mut self, domain: BridgeDomain) -> Option<InterfaceId> {
         let id = domain.id;
+        if domain.arp == ArpRequests::Flood {
+            self.addresses.remove(&id);
+        } else {
+            self.addresses.entry(id).or_default();
+        }
         self.replace(id, Some(domain))
     }
 
@@ -71,6 +82,7 @@ impl Bridges {
     /// interface.
     pub(crate) fn delete(&mut self, id: DomainId) -> Option<InterfaceId> {
         self.forget(|key, _, _| key.domain() == id);
+        self.addresses.remove(&id);
         self.replace(id, None)
     }
 
@@ -168,12 +180,45 @@ impl Bridges {
         let _ = self.stations.set(key, station);
     }
 
-    /// It is this time, in seconds: forgets stations that were not seen for their domain's age.
-    pub(crate) fn age(&mut self, now: u32) {
+    /// A station has said by ARP that it has an address. True if that is news, which
+    /// [`show_owners`](Self::show_owners) is to show.
+    pub(crate) fn own_address(&mut self, domain: DomainId, address: u32, mac: Mac) -> bool {
+        let now = self.stations.clock();
+        let table = self.addresses.get_mut(&domain);
+        table.is_some_and(|table| table.learn(address, mac, now))
+    }
+
+    /// Makes workers see who has which address now.
+    pub(crate) fn show_owners(&mut self) {
+        let changed = self.addresses.iter_mut();
+        let changed: Vec<_> = changed
+            .filter_map(|(id, table)| table.take_changed().then_some(*id))
+            .collect();
+        for id in changed {
+            self.show(id, self.settings(id).cloned());
+        }
+    }
+
+    /// Who has which address in a domain, and the second when it was last heard.
+    pub(super) fn owners(&self, id: DomainId) -> impl Iterator<Item = (u32, Mac, u32)> {
+        self.addresses.get(&id).into_iter().flat_map(Table::iter)
+    }
+
+    /// It is this time, in seconds: forgets stations that were not seen for their domain's age, and
+    /// addresses that were not heard of for long. True if workers are to see something new.
+    pub(crate) fn age(&mut self, now: u32) -> bool {
         if now == self.stations.clock() {
-            return;
+            return false;
         }
         self.stations.set_clock(now);
+        let tables = self.addresses.values_mut();
+        let any = tables.fold(false, |any, table| table.age(now) | any);
+        self.show_owners();
+        self.age_stations(now);
+        any
+    }
+
+    fn age_stations(&mut self, now: u32) {
         let domains = self.domains.iter().flatten();
         let ages = domains.filter_map(|domain| {
             let minutes = domain.settings.age_minutes?;
@@ -204,6 +249,11 @@ impl Bridges {
         let shown = settings.map(|settings| Domain {
             settings,
             members: members.copied().collect(),
+            owners: self
+                .addresses
+                .get(&id)
+                .map(Table::owners)
+                .unwrap_or_default(),
         });
         put(&mut self.domains, id, shown);
     }

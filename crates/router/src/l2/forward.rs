@@ -4,9 +4,13 @@
 use graph::{Pkt, Stage, edges};
 use tables::interface::{L2, Mode, Tags};
 use tables::mac::{Hot, Key};
+use wire::arp::Header;
+use wire::eth;
 
+use super::arp;
 use super::bridges::Domain;
 use super::{Stuck, leave};
+use crate::change::ArpRequests;
 use crate::context::Cx;
 use crate::eth::{GROUP, mac};
 use crate::event::Event;
@@ -18,6 +22,8 @@ edges! {
         Member => Interface,
         /// To the domain's own interface, as if it had come in there.
         Bvi => Node("ethernet-input"),
+        /// An answer to an ARP request, in place of the owner of the address.
+        ArpReply => Interface,
         /// To all members: broadcast, multicast, and what nobody knows.
         Flood => Node("l2-flood"),
         /// The interface has just left the domain.
@@ -53,12 +59,15 @@ type Told = (Key, u16, u32);
 pub struct Forward {
     /// The last ones: control need not be told with every frame until it has learned them.
     told: Box<[Told; TOLD]>,
+    /// The last ones that said which address they have, and when.
+    owners: Box<[Option<(Event, u32)>; TOLD]>,
 }
 
 impl Default for Forward {
     fn default() -> Self {
         Forward {
             told: Box::new([(Key::new(0, 0), 0, 0); TOLD]),
+            owners: Box::new([None; TOLD]),
         }
     }
 }
@@ -98,6 +107,11 @@ impl Stage<Cx> for Forward {
             _ if domain.settings.learn => self.tell(cx, key, p.rx_if),
             _ => {}
         }
+        if domain.settings.arp != ArpRequests::Flood
+            && let Some(next) = self.arp(cx, p, domain)
+        {
+            return next;
+        }
         if destination & GROUP != 0 {
             return match domain.settings.flood {
                 true => Next::Flood,
@@ -113,6 +127,46 @@ impl Stage<Cx> for Forward {
 }
 
 impl Forward {
+    /// Takes in what ARP says. A request for an address whose owner is known goes its own way.
+    fn arp(&mut self, cx: &Cx, p: &mut Pkt<'_>, domain: &Domain) -> Option<Next> {
+        let said = arp::said(p)?;
+        if said.sender() != 0 {
+            self.tell_owner(cx, domain, &said);
+        }
+        if mac(p, 0) & GROUP == 0 {
+            return None;
+        }
+        let owner = arp::owner(cx, p, domain, &said)?;
+        let bytes = match domain.settings.arp {
+            ArpRequests::Flood => return None,
+            ArpRequests::Forward => {
+                p.header_mut::<eth::Header>(0).dst = owner;
+                mac(p, 0)
+            }
+            ArpRequests::Answer => {
+                arp::answer(p, &said, owner);
+                return Some(answer(cx, p, domain));
+            }
+        };
+        let station = cx.stations.find(Key::new(domain.settings.id, bytes))?;
+        Some(forward(cx, p, domain, station))
+    }
+
+    /// Tells control who has an address: once a second.
+    #[cold]
+    fn tell_owner(&mut self, cx: &Cx, domain: &Domain, said: &Header) {
+        let now = cx.stations.clock();
+        let event = Event::Owner {
+            domain: domain.settings.id,
+            address: said.sender(),
+            mac: said.sender_mac.0,
+        };
+        let slot = &mut self.owners[said.sender() as usize % TOLD];
+        if *slot != Some((event, now)) && cx.events.send(event) {
+            *slot = Some((event, now));
+        }
+    }
+
     /// Tells control that a station is behind an interface: once a second, until it knows.
     #[cold]
     fn tell(&mut self, cx: &Cx, key: Key, interface: u16) {
@@ -128,6 +182,19 @@ impl Forward {
         if *slot != told && cx.events.send(event) {
             *slot = told;
         }
+    }
+}
+
+/// Sends an answer back to where the request came from.
+fn answer(cx: &Cx, p: &mut Pkt<'_>, domain: &Domain) -> Next {
+    let back = p.rx_if;
+    if domain.settings.bvi == Some(back) {
+        return Next::Bvi;
+    }
+    match leave(p, Tags::NONE, back, cx.interfaces.load(back)) {
+        Ok(()) => Next::ArpReply,
+        Err(Stuck::TooLong) => Next::TooLong,
+        Err(Stuck::NoRoom) => Next::NoRoom,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Layer 2: cross connects and bridge domains (IEEE 802.1Q). The tags of sub-interfaces are taken out
 //! of what comes in, and put into what leaves.
 
+mod arp;
 mod bridges;
 mod bvi;
 mod cross_connect;

@@ -1,12 +1,13 @@
 //! `show bridge-domain`, `show l2fib`, `show mode`.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use serde::Serialize;
 use tables::interface::L2;
 
 use super::Domain;
-use crate::change::{Interface, InterfaceId, Kind, Mac};
+use crate::change::{ArpRequests, Interface, InterfaceId, Kind, Mac};
 use crate::show::text::{self, heading, name};
 use crate::{BridgeDomain, Router};
 
@@ -45,6 +46,22 @@ pub struct Row {
     pub bvi: Option<String>,
     /// Its members.
     pub members: Vec<Member>,
+    /// What becomes of ARP requests for addresses whose owners are known: `flood`, `answer`,
+    /// `forward`.
+    pub arp: &'static str,
+    /// The owners of addresses, as ARP has said; none where requests are just flooded.
+    pub owners: Vec<Owner>,
+}
+
+/// A station that has an address.
+#[derive(Debug, Clone, Serialize)]
+pub struct Owner {
+    /// The address.
+    pub address: Ipv4Addr,
+    /// The station's own.
+    pub mac: String,
+    /// Seconds since it was last heard.
+    pub age_seconds: u32,
 }
 
 /// A member of a bridge domain.
@@ -173,6 +190,7 @@ fn row(router: &Router, domain: &Domain) -> Row {
         bvi,
         age_minutes,
         limit,
+        arp,
     } = domain.settings.clone();
     let stations = &router.state.bridges.stations;
     let learned = stations
@@ -184,6 +202,13 @@ fn row(router: &Router, domain: &Domain) -> Row {
         bvi: bvi == Some(interface),
         tags: known(router, interface).map_or(0, |i| i.kind.tags().count.into()),
     };
+    let now = stations.clock();
+    let owners = router.state.bridges.owners(id);
+    let owners = owners.map(|(address, mac, heard)| Owner {
+        address: address.into(),
+        mac: mac.to_string(),
+        age_seconds: now.wrapping_sub(heard),
+    });
     let members = bvi.into_iter().chain(domain.members.iter().copied());
     Row {
         name: domain_name,
@@ -197,6 +222,12 @@ fn row(router: &Router, domain: &Domain) -> Row {
         limit: limit.map_or(stations.capacity(), |limit| limit as usize),
         bvi: bvi.map(|bvi| name(router, bvi)),
         members: members.map(member).collect(),
+        arp: match arp {
+            ArpRequests::Flood => "flood",
+            ArpRequests::Answer => "answer",
+            ArpRequests::Forward => "forward",
+        },
+        owners: owners.collect(),
     }
 }
 
@@ -260,6 +291,17 @@ fn on(is: bool) -> &'static str {
     if is { "on" } else { "off" }
 }
 
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, mac) = (self.address.to_string(), &self.mac);
+        writeln!(
+            f,
+            "  {address:<15} is at {mac}, heard {} s ago",
+            self.age_seconds
+        )
+    }
+}
+
 /// Headings of the domains, with the width of each column.
 const DOMAIN: [(&str, usize); 10] = [
     ("BD-ID", 9),
@@ -295,6 +337,7 @@ impl fmt::Display for BridgeDomains {
             if self.detail {
                 writeln!(f, "\n{}", heading(&MEMBER))?;
                 row.members.iter().try_for_each(|member| member.fmt(f))?;
+                row.owners.iter().try_for_each(|owner| owner.fmt(f))?;
                 writeln!(f)?;
             }
         }

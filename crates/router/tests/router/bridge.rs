@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use graph::Command;
 use router::l2::show;
-use router::{BridgeDomain, Change, Interface, Kind, L2, Tags};
+use router::{ArpRequests, BridgeDomain, Change, Interface, Kind, L2, Tags};
 use tables::random::Random;
 use wire::craft::Packet;
 
@@ -28,6 +28,7 @@ fn domain() -> BridgeDomain {
         bvi: None,
         age_minutes: None,
         limit: None,
+        arp: ArpRequests::Flood,
     }
 }
 

@@ -5,6 +5,7 @@ mod add_a_node;
 mod arp;
 mod bond;
 mod bridge;
+mod bridge_arp;
 mod cross_connect;
 mod echo_count;
 mod ecmp;
