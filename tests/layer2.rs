@@ -124,6 +124,17 @@ impl Lab {
     }
 }
 
+/// ARP of IPv4 (RFC 826): a request or reply, from and to these.
+fn arp(to: Mac, operation: u8, sender: (Mac, u8), target: (Mac, u8)) -> Vec<u8> {
+    let address = |n| [10, 9, 0, n];
+    let kind = [8, 6, 0, 1, 8, 0, 6, 4, 0, operation];
+    let ends = [(sender.0, address(sender.1)), (target.0, address(target.1))];
+    let ends = ends.map(|(mac, address)| [&mac[..], &address].concat());
+    let mut frame = [&to[..], &sender.0, &kind, &ends.concat()].concat();
+    frame.resize(60, 0);
+    frame
+}
+
 /// A frame with these tags and this word in it.
 fn frame(to: Mac, from: Mac, tags: &[[u8; 4]], word: &[u8]) -> Vec<u8> {
     let tags = tags.concat();
@@ -282,4 +293,38 @@ fn stations_of_a_bridge_reach_the_host_and_other_networks_through_its_bvi() {
     lab.router.ask(&["rollback"]).expect("it goes back");
     answers(&beside, "10.0.0.1");
     answers(&bridged, "10.9.0.2");
+}
+
+/// A request for a station that has spoken is answered in its place, or goes to it alone.
+#[test]
+fn a_bridge_answers_arp_for_its_stations() {
+    const NAME: &str = "a_bridge_answers_arp_for_its_stations";
+    if skipped(NAME, &["ip"]) {
+        return;
+    }
+    let yaml = |setting: &str| {
+        format!(
+            "interfaces: {{ a: {{}}, b: {{}}, c: {{}} }}
+bridgedomains: {{ bd1: {{ interfaces: [ a, b, c ], settings: {{ {setting}: true }} }} }}
+"
+        )
+    };
+    let lab = Lab::start(&yaml("arp-termination"), Ports::Taps);
+    let [a, b, _] = STATIONS;
+    let nobody = [0; 6];
+    let announcement = arp(EVERYBODY, 1, (a, 1), (nobody, 1));
+    lab.passes(0, &announcement, 1, &announcement);
+    let request = arp(EVERYBODY, 1, (b, 2), (nobody, 1));
+    lab.passes(1, &request, 1, &arp(b, 2, (a, 1), (b, 2)));
+    // The others have heard of it at most before the bridge knew.
+    lab.wires[2].drain(Duration::from_millis(100));
+    lab.passes(1, &request, 1, &arp(b, 2, (a, 1), (b, 2)));
+    let heard = lab.wires[2].drain(Duration::from_millis(100));
+    assert!(!heard.contains(&request), "{heard:?}");
+    let shown = lab.router.show(&["bridge-domain", "1"]);
+    let owners = &shown["bridge_domains"][0]["owners"];
+    assert_eq!(owners[0]["address"], "10.9.0.1", "{shown}");
+
+    lab.apply(&yaml("arp-unicast-forward"));
+    lab.passes(1, &request, 0, &arp(a, 1, (b, 2), (nobody, 1)));
 }

@@ -519,17 +519,6 @@ impl Refusing<'_> {
         }
         self.sflow(config);
         self.acls(config);
-        for (name, bridge) in &config.bridgedomains {
-            let settings = &bridge.settings;
-            let fields = [
-                (settings.arp_termination, "arp-termination"),
-                (settings.arp_unicast_forward, "arp-unicast-forward"),
-            ];
-            for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
-                let path = ["bridgedomains", name, "settings", field].map(Step::from);
-                self.unsupported(&path, &format!("{field} of bridgedomain {name}"));
-            }
-        }
         for (name, loopback) in &config.loopbacks {
             if loopback.vrf.is_some() {
                 let path = ["loopbacks".into(), name.into(), "vrf".into()];

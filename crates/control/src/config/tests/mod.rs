@@ -175,15 +175,6 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
         refused(text),
         wanted.map(|(message, line)| (message.to_owned(), line))
     );
-    let bridges = refused(
-        "interfaces:\n  e0: {}\n  m: {}\nports: { m: { null: {} } }\n\
-         bridgedomains:\n  bd1:\n    interfaces: [ e0, m ]\n    settings: { arp-termination: true }\n",
-    );
-    let wanted = [("arp-termination of bridgedomain bd1: not supported yet", 8)];
-    assert_eq!(
-        bridges,
-        wanted.map(|(message, line)| (message.to_owned(), line))
-    );
     let tunnels = refused(
         "interfaces: { e0: { addresses: [ 10.0.0.1/24 ], sub-interfaces: { 5: { addresses: [ 10.0.5.1/24 ] } } } }\n\
          vxlan_tunnels:\n  vxlan_tunnel1: { local: 10.0.5.1, remote: 10.0.5.2, vni: 1 }\n  \
