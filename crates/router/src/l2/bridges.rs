@@ -8,7 +8,7 @@ use tables::interface::L2;
 use tables::mac::{Key, Macs, Station, WORDS_FOR_EACH};
 use tables::mem::Cells;
 
-use super::arp::{Owners, Table};
+use super::owners::{Owners, Table};
 use crate::by_number::{ByNumber, put};
 use crate::change::{ArpRequests, BridgeDomain, DomainId, Interface, InterfaceId, Mac};
 

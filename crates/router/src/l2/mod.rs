@@ -7,6 +7,7 @@ mod bvi;
 mod cross_connect;
 mod flood;
 mod forward;
+mod owners;
 pub mod show;
 
 pub(crate) use bridges::{Bridges, Domain, Domains};
