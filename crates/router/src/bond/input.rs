@@ -57,6 +57,7 @@ impl Stage<Cx> for Input {
         {
             return Next::Backup;
         }
+        cx.received(bond, p.total());
         p.set_rx_if(bond);
         Next::Bond
     }

@@ -50,7 +50,10 @@ impl Stage<Cx> for Output {
         };
         let usable = &group.usable[..];
         let at = match group.spread {
-            Spread::Broadcast if usable.len() > 1 => return Next::All,
+            Spread::Broadcast if usable.len() > 1 => {
+                cx.sent(bond, p.total());
+                return Next::All;
+            }
             Spread::ActiveBackup | Spread::Broadcast => 0,
             Spread::RoundRobin => self.turn(bond, usable.len()),
             Spread::Xor(headers) | Spread::Lacp(headers) => share(hash(p, headers), usable.len()),
@@ -58,6 +61,7 @@ impl Stage<Cx> for Output {
         let Some(&member) = usable.get(at) else {
             return Next::NoMember;
         };
+        cx.sent(bond, p.total());
         p.set_tx_if(member);
         Next::Member
     }

@@ -30,6 +30,7 @@ impl Stage<Cx> for Output {
         if cx.interfaces.load(bvi).l2().is_none() {
             return Next::On;
         }
+        cx.sent(bvi, p.total());
         p.set_rx_if(bvi);
         Next::Forward
     }

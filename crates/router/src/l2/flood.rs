@@ -65,6 +65,7 @@ impl Each<Cx> for Flood {
 
 fn send(cx: &Cx, out: &Emit<'_, Next>, d: &mut Desc, to: u16, bvi: Option<u16>) -> Next {
     if bvi == Some(to) {
+        cx.received(to, out.pool().total(d));
         d.rx_if = to;
         return Next::Bvi;
     }

@@ -209,6 +209,7 @@ fn forward(cx: &Cx, p: &mut Pkt<'_>, domain: &Domain, to: Hot<'_>) -> Next {
         return Next::NoForward;
     }
     if domain.settings.bvi == Some(to) {
+        cx.received(to, p.total());
         p.set_rx_if(to);
         return Next::Bvi;
     }

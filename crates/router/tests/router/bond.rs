@@ -130,6 +130,24 @@ fn frames_take_turns_round_robin() {
     }
 }
 
+/// Each frame once, whichever members it came by or left by.
+#[test]
+fn a_bond_counts_its_frames() {
+    for (spread, copies) in [(Spread::RoundRobin, 1), (Spread::Broadcast, 3)] {
+        let mut lab = lab(1, spread);
+        let bytes: usize = flows(50, 6).iter().map(Vec::len).sum();
+        lab.receive(1, flows(50, 6));
+        assert_eq!(counts(&lab).iter().sum::<usize>(), 6 * copies);
+        assert_eq!(lab.counted(BOND), [0, 0, 6, bytes as u64, 0]);
+        let frame = to_us(None);
+        lab.receive(32, [frame.clone(), frame.clone()]);
+        assert_eq!(lab.counted(BOND)[..2], [2, 2 * frame.len() as u64]);
+        lab.apply(MEMBERS.map(|id| member(id, false)).into());
+        lab.receive(1, flows(50, 1));
+        assert_eq!(lab.counted(BOND)[2], 6, "there is no way out");
+    }
+}
+
 #[test]
 fn one_member_at_a_time_carries_all_and_the_next_takes_over() {
     let mut lab = lab(1, Spread::ActiveBackup);

@@ -327,6 +327,10 @@ fn a_domain_is_routed_by_its_own_interface() {
     let answer = frame(own_mac(9).0, host_mac(9, 2).0);
     lab.receive(8, [answer.clone()]);
     assert_eq!(lab.sent(2), [&*answer]);
+    // Two to the host behind it and one of its own; one from there and one of the host's.
+    let bytes = lab.counted(BVI);
+    assert_eq!((bytes[0], bytes[2]), (2, 3), "{bytes:?}");
+    assert_eq!(bytes[1], (back.frame().len() + ask.len()) as u64);
     // Nobody else is the router.
     assert_eq!(lab.bridged(3, &frame(own_mac(9).0, BROADCAST)), NOBODY);
     assert_eq!(lab.edge("l2-forward", "Moved"), 1);

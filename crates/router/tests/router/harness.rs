@@ -370,6 +370,16 @@ impl Lab {
         all
     }
 
+    /// What an interface says it has received, sent and dropped: packets and bytes, packets and
+    /// bytes, packets.
+    pub fn counted(&self, id: u16) -> [u64; 5] {
+        let name = format!("eth{id}");
+        let shown = router::show::interfaces(&self.router, Some(&name), &[]).unwrap();
+        let json = serde_json::to_value(&shown).unwrap();
+        ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "drops"]
+            .map(|key| json["interfaces"][0][key].as_u64().unwrap())
+    }
+
     /// Every buffer is in the pool or in a worker's cache, except for `held`.
     pub fn check_buffers(&mut self, held: usize) {
         let workers = self.workers.iter();

@@ -279,15 +279,9 @@ fn a_tunnel_counts_its_frames() {
     let mut lab = lab4();
     lab.receive(3, [frame(7, 100), frame(8, 3001)]);
     lab.receive(2, [packed(&frame(7, 60)), packed(&[1; 13])]);
-    let counts = |lab: &Lab, name| {
-        let shown = router::show::interfaces(&lab.router, Some(name), &[]).unwrap();
-        let json = serde_json::to_value(&shown).unwrap();
-        ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "drops"]
-            .map(|name| json["interfaces"][0][name].as_u64().unwrap())
-    };
     // The second is too long for the way, which is not the tunnel's business.
-    assert_eq!(counts(&lab, "eth20"), [2, 73, 2, 3101, 1]);
-    assert_eq!(counts(&lab, "eth2")[2..4], [1, 150]);
+    assert_eq!(lab.counted(20), [2, 73, 2, 3101, 1]);
+    assert_eq!(lab.counted(2)[2..4], [1, 150]);
     let text = router::show::interfaces(&lab.router, Some("eth20"), &[]).unwrap();
     assert!(
         text.to_string()
@@ -295,7 +289,7 @@ fn a_tunnel_counts_its_frames() {
         "{text}"
     );
     lab.router.clear(router::show::Clear::Interface);
-    assert_eq!(counts(&lab, "eth20"), [0; 5]);
+    assert_eq!(lab.counted(20), [0; 5]);
 }
 
 #[test]
