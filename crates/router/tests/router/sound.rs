@@ -8,7 +8,7 @@ use std::time::Duration;
 use router::acl::{Direction, Packets};
 use router::bond::{Headers, Spread};
 use router::vxlan::Tunnel;
-use router::{Change, Interface, Kind, L2, Route};
+use router::{Change, Interface, Kind, L2, Route, arc};
 use tables::acl::Rule;
 use tables::prefix::{Address, Prefix};
 use wire::lacp::{self, Pdu, state};
@@ -59,6 +59,11 @@ pub fn lab() -> Lab {
         route("2001:db8:6000::/40", Route::Blackhole),
         route("2001:db8:6100::/40", Route::Prohibit),
         route("2001:db8:6200::/40", ecmp6),
+        Change::FeatureSet {
+            interface: 1,
+            feature: arc::SAMPLED,
+            argument: Some(2),
+        },
     ]);
     lab.apply(filtered());
     let devices = TUNNELS.map(|(id, _)| id).into_iter().chain([XOR, LACP]);
