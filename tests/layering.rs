@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "app",
         &[
             "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session",
-            "trex", "web", "ports", "router", "io", "xdp", "graph", "tables", "wire",
+            "terminal", "trex", "web", "ports", "router", "io", "xdp", "graph", "tables", "wire",
         ],
     ),
     (
@@ -40,7 +40,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("trex", &["session", "loadgen", "kernel", "wire"]),
     // `report` for the looks of its pages and the graph library.
-    ("web", &["control", "report"]),
+    ("web", &["control", "report", "watch"]),
+    ("watch", &["control"]),
+    ("terminal", &["watch", "trex"]),
     ("loadgen", &["graph", "wire"]),
     // `wire` for capture files, and for checksums that nobody has finished.
     ("ports", &["io", "xdp", "graph", "kernel", "wire"]),

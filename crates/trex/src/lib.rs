@@ -1,11 +1,12 @@
 //! T-Rex's RPC server: its clients and scripts drive a load session.
 //!
 //! A [`Server`] answers requests ([`rpc`]) that come by ZeroMQ ([`zmtp`]). A table of commands says
-//! which there are and what each needs. What is not there is refused, never done otherwise.
+//! which there are and what each needs. A [`Client`] asks such a server. What is not there is refused, never done otherwise.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
+mod client;
 mod commands;
 mod events;
 mod rates;
@@ -14,5 +15,6 @@ mod server;
 mod state;
 pub mod zmtp;
 
+pub use client::{Client, Failure};
 pub use server::{Addresses, Server};
 pub use state::PortFacts;

@@ -19,10 +19,10 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::metrics;
-use crate::model::{Graph, Snapshot};
 use crate::problem::Problem;
-use crate::sample::Sample;
 use crate::token::Token;
+use watch::model::{Graph, Snapshot};
+use watch::sample::Sample;
 
 /// Whether the request has the token.
 pub(crate) struct Authorized(bool);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::live::Live;
 use crate::token::Token;
+use watch::Live;
 
 /// The router, the rights, the limits.
 pub(crate) struct App {

@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::model::{Interface, NodeWork, Snapshot, Thread};
+use watch::model::{Interface, NodeWork, Snapshot, Thread};
 
 /// The type of the text.
 pub(crate) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

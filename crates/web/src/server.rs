@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -13,10 +13,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::app::App;
-use crate::live::Live;
-use crate::poll;
 use crate::site;
 use crate::token::Token;
+use watch::Watch;
 
 /// Connections at a time; further ones wait.
 const CONNECTIONS: usize = 64;
@@ -29,6 +28,9 @@ const HEAD: Duration = Duration::from_secs(15);
 const CONNECTION: Duration = Duration::from_secs(660);
 /// Threads that wait for the router on behalf of requests, at a time.
 const ASKING: usize = 8;
+
+/// Samples kept, one a second: ten minutes.
+const SAMPLES: usize = 600;
 
 /// What is to be served, and where.
 #[derive(Debug, Clone)]
@@ -59,7 +61,7 @@ pub enum StartError {
 pub struct Server {
     app: Arc<App>,
     /// Both end their threads when they are dropped.
-    _poll: mpsc::Sender<()>,
+    _watch: Watch,
     _stop: oneshot::Sender<()>,
 }
 
@@ -78,12 +80,11 @@ impl Server {
             .unwrap_or_else(|| socket.with_file_name(format!("ui-{}.token", address.port())));
         let token = Token::make(&token_file);
         let token = token.map_err(|e| StartError::Token(token_file.clone(), e))?;
-        let live = Arc::new(Live::default());
-        let (poll, polled) = mpsc::channel();
+        let watch = Watch::start(socket.clone(), SAMPLES)?;
         let (stop, stopped) = oneshot::channel();
         let app = Arc::new(App {
-            socket: socket.clone(),
-            live: live.clone(),
+            socket,
+            live: watch.live(),
             token,
             address,
             bodies: Semaphore::new(BODIES),
@@ -96,10 +97,9 @@ impl Server {
         // From here on a failure removes the token's file.
         let server = Server {
             app,
-            _poll: poll,
+            _watch: watch,
             _stop: stop,
         };
-        thread("ui-poll", move || poll::run(socket, &live, &polled))?;
         thread("ui-http", move || serve(runtime, listener, site, stopped))?;
         Ok(server)
     }

@@ -29,6 +29,9 @@ pub struct Thread {
     pub cpu: Option<usize>,
     /// Seconds counted.
     pub seconds: f64,
+    /// Seconds of them in which packets were received, processed and sent; 0 where cycles are not
+    /// measured.
+    pub busy_seconds: f64,
     /// Packets a call, over all nodes.
     pub vector_rate: f64,
     /// Rounds a second.
@@ -88,7 +91,8 @@ pub fn runtime(router: &Router) -> Runtime {
 }
 
 fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &ExecutorCounts) -> Thread {
-    let seconds = counts.cycles as f64 / graph::cycles::per_second();
+    let per_second = graph::cycles::per_second();
+    let seconds = counts.cycles as f64 / per_second;
     let rate = |n: u64| {
         if seconds > 0.0 {
             n as f64 / seconds
@@ -99,6 +103,8 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
     let (mut nodes, mut ports) = (NodeCounts::default(), InterfaceCounts::default());
     counts.nodes.iter().for_each(|node| nodes.add(node));
     counts.interfaces.iter().for_each(|port| ports.add(port));
+    let busy = [nodes.clocks, ports.rx_clocks, ports.tx_clocks];
+    let busy = busy.into_iter().fold(0, u64::wrapping_add);
     let of = |class| {
         let named = executor.counters.nodes.iter().zip(&counts.nodes);
         let all = named.map(|((_, node), counts)| packets_of(class, node, counts));
@@ -109,6 +115,7 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
         name: executor.name.clone(),
         cpu: executor.cpu,
         seconds,
+        busy_seconds: busy as f64 / per_second,
         vector_rate: ratio(nodes.packets, nodes.calls),
         loops_per_second: rate(counts.worker.loops),
         in_per_second: rate(ports.rx_packets),

@@ -1,4 +1,4 @@
-//! ZeroMQ's protocol, ZMTP 3.0 (RFC 23) with the NULL mechanism, for sockets of type REP and PUB.
+//! ZeroMQ's protocol, ZMTP 3.0 (RFC 23) with the NULL mechanism, for sockets of type REP, PUB and REQ.
 //!
 //! Peers are strangers: nothing is allocated before its length has been compared with the
 //! [`Limits`], every message has a time to arrive in, and there are only so many connections.
@@ -9,6 +9,7 @@ mod greeting;
 mod listener;
 mod publish;
 mod reply;
+mod request;
 mod socket;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ pub use error::Error;
 pub use listener::Listener;
 pub use publish::{Publisher, publisher};
 pub use reply::{Answer, replier};
+pub use request::Requester;
 
 /// What a peer may take of memory, time and connections.
 #[derive(Debug, Clone, Copy)]

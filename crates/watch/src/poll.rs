@@ -1,8 +1,10 @@
 //! The thread that asks the router once a second.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::api::{Client, Failure, Output};
@@ -14,13 +16,42 @@ use crate::model::{Errors, Graph, Interfaces, Runtime, Snapshot, Threads, Versio
 use crate::sample::{self, Sample};
 
 /// Time between two looks.
-pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+pub const PERIOD: Duration = Duration::from_secs(1);
 /// Looks from one at hardware and settings to the next: for these the router asks the kernel about
 /// every device.
 const SELDOM: u32 = 10;
 
+/// Looks at a router until this is dropped. The router need not run.
+#[derive(Debug)]
+pub struct Watch {
+    live: Arc<Live>,
+    /// Its thread ends when this is dropped.
+    _stop: Sender<()>,
+}
+
+impl Watch {
+    /// Begins to ask the router whose control socket is at `socket`, once a second, and keeps so
+    /// many samples.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub fn start(socket: PathBuf, samples: usize) -> io::Result<Watch> {
+        let live = Arc::new(Live::keeping(samples));
+        let (stop, stopped) = mpsc::channel();
+        let asked = live.clone();
+        let thread = thread::Builder::new().name("watch".into());
+        thread.spawn(move || run(socket, &asked, &stopped))?;
+        Ok(Watch { live, _stop: stop })
+    }
+
+    /// What is known so far.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.clone()
+    }
+}
+
 /// Asks until the other end of `stop` is dropped.
-pub(crate) fn run(socket: PathBuf, live: &Arc<Live>, stop: &Receiver<()>) {
+fn run(socket: PathBuf, live: &Live, stop: &Receiver<()>) {
     let mut poll = Poll {
         socket,
         client: None,
@@ -69,7 +100,7 @@ impl Poll {
             let seconds = at.duration_since(*before_at).as_secs_f64();
             let time = SystemTime::now().duration_since(UNIX_EPOCH);
             let time = time.map_or(0.0, |time| time.as_secs_f64());
-            sample::set_rates(&before.graph, &mut now.graph, seconds);
+            sample::set_rates(before, &mut now, seconds);
             sample = Some(Sample::between(before, &now, seconds, time));
         }
         self.last = Some((at, now.clone()));
@@ -121,7 +152,7 @@ impl Ask<'_> {
             let socket = self.socket.display();
             let why = format!(
                 "what answers at {socket} is no router of this version (`show {word}`: {why}); \
-                 start page and router from one program"
+                 start both from one program"
             );
             Failure::Refused(why)
         };

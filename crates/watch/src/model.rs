@@ -1,17 +1,18 @@
-//! The router's answers, as far as the page and the metrics use them (docs/json.md).
+//! The router's answers, as far as what shows them uses them (docs/json.md).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// `show interface`.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Interfaces {
+pub struct Interfaces {
+    /// All, by name.
     pub interfaces: Vec<Interface>,
 }
 
 /// An interface. Counts are null for a loopback, whose packets are the kernel's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Interface {
+pub struct Interface {
     /// Name as configured.
     pub name: String,
     /// Up and with carrier.
@@ -40,17 +41,24 @@ pub(crate) struct Interface {
 
 /// `show runtime`.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Runtime {
+pub struct Runtime {
+    /// All, by number.
     pub threads: Vec<Worker>,
 }
 
 /// A worker, or an executor in the kernel, and its nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Worker {
+pub struct Worker {
     /// Name.
     pub name: String,
     /// Processor that it is bound to.
     pub cpu: Option<usize>,
+    /// Seconds counted.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Seconds of them in which packets were received, processed and sent.
+    #[serde(default)]
+    pub busy_seconds: f64,
     /// Packets a call, over all nodes.
     pub vector_rate: f64,
     /// Nodes and ports that had packets.
@@ -59,7 +67,7 @@ pub(crate) struct Worker {
 
 /// The work of a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct NodeWork {
+pub struct NodeWork {
     /// Node, `<interface>-rx` or `<interface>-tx`.
     pub name: String,
     /// Times it was called.
@@ -68,17 +76,32 @@ pub(crate) struct NodeWork {
     pub vectors: u64,
     /// TSC cycles a packet; null where they are not measured.
     pub clocks: Option<f64>,
+    /// Its work of late; null until it was asked for twice.
+    #[serde(default)]
+    pub rate: Option<NodeRate>,
+}
+
+/// The work of a node between two looks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeRate {
+    /// Packets a second.
+    pub pps: f64,
+    /// Packets a call; null if it was not called.
+    pub vectors_per_call: Option<f64>,
+    /// TSC cycles a packet; null where they are not measured.
+    pub cycles_per_packet: Option<f64>,
 }
 
 /// `show threads`.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Threads {
+pub struct Threads {
+    /// All, by number.
     pub threads: Vec<Thread>,
 }
 
 /// The rounds of a worker.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Thread {
+pub struct Thread {
     /// Name.
     pub name: String,
     /// True while it runs.
@@ -93,13 +116,14 @@ pub(crate) struct Thread {
 
 /// `show errors`.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Errors {
+pub struct Errors {
+    /// All, by node and reason.
     pub errors: Vec<Loss>,
 }
 
 /// Packets that ended at a node for a reason.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Loss {
+pub struct Loss {
     /// Packets.
     pub count: u64,
     /// Node, `<interface>-tx`, worker or port.
@@ -112,14 +136,14 @@ pub(crate) struct Loss {
 
 /// `show graph`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Graph {
+pub struct Graph {
     /// In the order of a packet's way.
     pub nodes: Vec<Node>,
 }
 
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Node {
+pub struct Node {
     /// Name.
     pub name: String,
     /// Its edges.
@@ -128,7 +152,7 @@ pub(crate) struct Node {
 
 /// An edge of a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Edge {
+pub struct Edge {
     /// Stage of the node.
     pub stage: String,
     /// Name.
@@ -146,7 +170,7 @@ pub(crate) struct Edge {
 
 /// `show version`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Version {
+pub struct Version {
     /// Version of the program.
     pub version: String,
     /// Target and kind of build.
@@ -157,13 +181,14 @@ pub(crate) struct Version {
 
 /// `show warnings`.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Warnings {
+pub struct Warnings {
+    /// All.
     pub warnings: Vec<String>,
 }
 
 /// The router at a point in time. Counts are since its start or the last `clear`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// Its version.
     pub version: Version,
     /// Its interfaces, by name.

@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::Snapshot;
 use crate::sample::Sample;
 
-/// Samples kept, one a second: ten minutes.
-pub(crate) const SAMPLES: usize = 600;
 /// Rows of all samples kept at most, some 100 bytes each: a router with very many interfaces has
 /// fewer samples.
 const ROWS: usize = 200_000;
 
 /// The latest look at the router, and the samples so far.
-#[derive(Debug, Default)]
-pub(crate) struct Live(Mutex<Inner>);
+#[derive(Debug)]
+pub struct Live {
+    /// Samples kept.
+    most: usize,
+    inner: Mutex<Inner>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -34,6 +36,14 @@ impl Default for Inner {
 }
 
 impl Live {
+    /// One that keeps so many samples.
+    pub(crate) fn keeping(most: usize) -> Self {
+        Live {
+            most,
+            inner: Mutex::default(),
+        }
+    }
+
     /// The latest look, or the reason why there is none.
     pub fn now(&self) -> Result<Arc<Snapshot>, String> {
         self.inner(|inner| inner.now.clone())
@@ -47,8 +57,13 @@ impl Live {
         })
     }
 
+    /// The sample that ended with the latest look.
+    pub fn sample(&self) -> Option<Arc<Sample>> {
+        self.inner(|inner| inner.samples.back().cloned())
+    }
+
     /// Sets the latest look and adds the sample that ends with it.
-    pub fn set(&self, now: Result<Snapshot, String>, sample: Option<Sample>) {
+    pub(crate) fn set(&self, now: Result<Snapshot, String>, sample: Option<Sample>) {
         self.inner(|inner| {
             inner.now = now.map(Arc::new);
             let Some(sample) = sample else {
@@ -62,7 +77,7 @@ impl Live {
             }
             inner.rows += sample.rows();
             inner.samples.push_back(Arc::new(sample));
-            while inner.samples.len() > SAMPLES || inner.rows > ROWS {
+            while inner.samples.len() > self.most || inner.rows > ROWS {
                 let Some(oldest) = inner.samples.pop_front() else {
                     return;
                 };
@@ -72,7 +87,7 @@ impl Live {
     }
 
     fn inner<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -92,7 +107,8 @@ mod tests {
 
     #[test]
     fn samples_are_bounded_in_number_and_size() {
-        let live = Live::default();
+        const SAMPLES: usize = 600;
+        let live = Live::keeping(SAMPLES);
         assert!(live.now().is_err());
         for second in 0..2000 {
             live.set(Ok(Snapshot::default()), sample(f64::from(second), 2));
