@@ -39,6 +39,7 @@ mod tags;
 mod taps;
 mod tcp;
 mod testpmd;
+mod top;
 mod trex;
 mod ui;
 mod unnumbered;

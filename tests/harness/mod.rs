@@ -4,6 +4,7 @@
 pub mod craft;
 pub mod frr;
 pub mod packet;
+pub mod pseudo_terminal;
 pub mod random;
 pub mod router;
 pub mod topology;
@@ -12,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 pub use packet::Raw;
+pub use pseudo_terminal::PseudoTerminal;
 pub use router::Router;
 pub use testbed::{Directory, Netns, Process, SetOnDrop, Spawn, alone, cleanup, command, until};
 pub use topology::Hosts;

@@ -13,6 +13,7 @@ mod matrix;
 mod output;
 mod report;
 mod run;
+mod top;
 mod trex;
 mod ui;
 
@@ -72,6 +73,7 @@ enum Command {
     Send(Box<load::Send>),
     Rss(Box<load::Rss>),
     TrexServer(trex::TrexServer),
+    Top(top::Top),
     Ui(ui::Ui),
     Lab(laboratory::Lab),
     Matrix(matrix::Matrix),
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Command::Send(send) => send.run(),
         Command::Rss(rss) => rss.run(),
         Command::TrexServer(server) => server.run(),
+        Command::Top(top) => top.run(),
         Command::Ui(ui) => ui.run(),
         Command::Lab(lab) => lab.run(),
         Command::Matrix(matrix) => matrix.run(),
@@ -165,6 +168,7 @@ mod tests {
             (&["show"], "show warnings"),
             (&["clear"], "clear trace discard traced packets"),
             (&["history"], "[N]"),
+            (&["top"], "`q` leaves"),
             (&["ui"], "only this user reads"),
         ] {
             let help = help(words);

@@ -8,6 +8,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
@@ -29,6 +30,7 @@ pub struct Spawn {
     environment: Vec<(String, String)>,
     input: String,
     piped: bool,
+    terminal: Option<OwnedFd>,
 }
 
 impl Spawn {
@@ -41,6 +43,7 @@ impl Spawn {
             environment: Vec::new(),
             input: String::new(),
             piped: false,
+            terminal: None,
         }
     }
 
@@ -70,6 +73,13 @@ impl Spawn {
     /// log.
     pub fn piped(mut self) -> Self {
         self.piped = true;
+        self
+    }
+
+    /// Gives it a terminal as its standard input, output and error: no log has what it prints. Only
+    /// for [`Spawn::start`].
+    pub fn on_terminal(mut self, terminal: OwnedFd) -> Self {
+        self.terminal = Some(terminal);
         self
     }
 
@@ -103,7 +113,10 @@ impl Spawn {
         ));
         let file = File::create(&log).map_err(|e| Error::file(&log, e))?;
         let output = || -> Result<Stdio, Error> {
-            if self.piped {
+            if let Some(terminal) = &self.terminal {
+                let terminal = terminal.try_clone().map_err(|e| Error::file(&log, e))?;
+                Ok(Stdio::from(terminal))
+            } else if self.piped {
                 Ok(Stdio::piped())
             } else {
                 file.try_clone()
@@ -111,7 +124,11 @@ impl Spawn {
                     .map_err(|e| Error::file(&log, e))
             }
         };
-        let child = self.spawn(Stdio::null(), output()?, output()?)?;
+        let input = match &self.terminal {
+            Some(_) => output()?,
+            None => Stdio::null(),
+        };
+        let child = self.spawn(input, output()?, output()?)?;
         Ok(Process {
             child,
             name,

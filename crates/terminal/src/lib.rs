@@ -1,1 +1,8 @@
+//! The router and the load tester on a terminal.
+//!
+//! [`top`] is a live view of a running router, or of a load tester that serves T-Rex's clients.
 
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
+pub mod top;

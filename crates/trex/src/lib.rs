@@ -1,7 +1,8 @@
 //! T-Rex's RPC server: its clients and scripts drive a load session.
 //!
 //! A [`Server`] answers requests ([`rpc`]) that come by ZeroMQ ([`zmtp`]). A table of commands says
-//! which there are and what each needs. A [`Client`] asks such a server. What is not there is refused, never done otherwise.
+//! which there are and what each needs. What is not there is refused, never done otherwise. A
+//! [`Client`] asks such a server.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]

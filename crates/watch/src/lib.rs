@@ -12,5 +12,5 @@ pub mod model;
 mod poll;
 pub mod sample;
 
-pub use live::Live;
+pub use live::{Latest, Live};
 pub use poll::{PERIOD, Watch};

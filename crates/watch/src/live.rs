@@ -23,7 +23,13 @@ struct Inner {
     now: Result<Arc<Snapshot>, String>,
     samples: VecDeque<Arc<Sample>>,
     rows: usize,
+    is_asked: bool,
+    /// The sample that ended with the latest look.
+    latest: Option<Arc<Sample>>,
 }
+
+/// A look, and the rates up to it.
+pub type Latest = (Arc<Snapshot>, Option<Arc<Sample>>);
 
 impl Default for Inner {
     fn default() -> Self {
@@ -31,6 +37,8 @@ impl Default for Inner {
             now: Err("the router has not been asked yet".into()),
             samples: VecDeque::new(),
             rows: 0,
+            is_asked: false,
+            latest: None,
         }
     }
 }
@@ -57,16 +65,22 @@ impl Live {
         })
     }
 
-    /// The sample that ended with the latest look.
-    pub fn sample(&self) -> Option<Arc<Sample>> {
-        self.inner(|inner| inner.samples.back().cloned())
+    /// The latest look and the sample that ended with it, which the first one has not, or the
+    /// reason why there is none; `None` before the first one.
+    pub fn latest(&self) -> Option<Result<Latest, String>> {
+        self.inner(|inner| {
+            let latest = |now: Arc<Snapshot>| (now, inner.latest.clone());
+            inner.is_asked.then(|| inner.now.clone().map(latest))
+        })
     }
 
     /// Sets the latest look and adds the sample that ends with it.
     pub(crate) fn set(&self, now: Result<Snapshot, String>, sample: Option<Sample>) {
         self.inner(|inner| {
+            inner.is_asked = true;
             inner.now = now.map(Arc::new);
-            let Some(sample) = sample else {
+            inner.latest = sample.map(Arc::new);
+            let Some(sample) = inner.latest.clone() else {
                 return;
             };
             // A clock that was set back would leave samples out of order.
@@ -76,7 +90,7 @@ impl Live {
                 inner.rows = 0;
             }
             inner.rows += sample.rows();
-            inner.samples.push_back(Arc::new(sample));
+            inner.samples.push_back(sample);
             while inner.samples.len() > self.most || inner.rows > ROWS {
                 let Some(oldest) = inner.samples.pop_front() else {
                     return;

@@ -189,9 +189,14 @@ impl WorkerLoad {
             nodes.map(of).sum::<f64>()
         };
         let packets = of(|w| w.packets, &received);
-        let in_node = |name: &str| !received(name) && !name.ends_with("-tx");
+        let is_node = |name: &str| !received(name) && !name.ends_with("-tx");
+        // Of fused nodes only the first one has cycles: they are called together.
+        let called = || work.iter().filter(|w| w.cycles > 0.0 && is_node(w.name));
+        let (in_calls, calls) = called().fold((0.0, 0.0), |(packets, calls), work| {
+            (packets + work.packets, calls + work.calls)
+        });
         self.rx_pps = packets / seconds;
-        self.vectors_per_call = ratio(of(|w| w.packets, &in_node), of(|w| w.calls, &in_node));
+        self.vectors_per_call = ratio(in_calls, calls);
         self.cycles_per_packet = ratio(of(|w| w.cycles, &|_| true), packets);
     }
 }
