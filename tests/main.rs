@@ -15,6 +15,7 @@ mod captures;
 mod cards;
 mod change;
 mod configuration;
+mod console;
 mod differential;
 mod dry;
 mod guests;

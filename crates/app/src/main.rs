@@ -7,6 +7,7 @@ mod bench;
 mod cleanup;
 mod compare;
 mod configuration;
+mod console;
 mod laboratory;
 mod load;
 mod matrix;
@@ -73,6 +74,7 @@ enum Command {
     Send(Box<load::Send>),
     Rss(Box<load::Rss>),
     TrexServer(trex::TrexServer),
+    Console(console::Console),
     Top(top::Top),
     Ui(ui::Ui),
     Lab(laboratory::Lab),
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::Send(send) => send.run(),
         Command::Rss(rss) => rss.run(),
         Command::TrexServer(server) => server.run(),
+        Command::Console(console) => console.run(),
         Command::Top(top) => top.run(),
         Command::Ui(ui) => ui.run(),
         Command::Lab(lab) => lab.run(),
@@ -168,6 +171,7 @@ mod tests {
             (&["show"], "show warnings"),
             (&["clear"], "clear trace discard traced packets"),
             (&["history"], "[N]"),
+            (&["console"], "exit code 1"),
             (&["top"], "`q` leaves"),
             (&["ui"], "only this user reads"),
         ] {

@@ -14,12 +14,9 @@ use wire::eth::Mac;
 use crate::load::{Interrupt, line_rate};
 use crate::output;
 
-/// Serve T-Rex's clients and scripts: they acquire ports, add streams, start and measure.
-///
-/// Ports are numbered from 0 on, and come in pairs: 0 receives what 1 sends, and 1 what 0 sends. A
-/// single port receives its own packets.
+/// The ports of a load session, and what serves them.
 #[derive(Args, Debug)]
-pub struct TrexServer {
+pub struct Tester {
     /// Port, once for each: af_xdp:IF, memif:PATH,id=N,role=client|server,secret-file=FILE, or
     /// pcap:FILE, which only writes
     #[arg(long = "port", value_name = "PORT", required = true)]
@@ -32,6 +29,22 @@ pub struct TrexServer {
     /// end]
     #[arg(long, value_name = "MAC")]
     dst_mac: Vec<Mac>,
+    /// Threads that send; the packets of each stream are divided among them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cores: u32,
+    /// Processors to bind threads to, in order
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpu: Vec<usize>,
+}
+
+/// Serve T-Rex's clients and scripts: they acquire ports, add streams, start and measure.
+///
+/// Ports are numbered from 0 on, and come in pairs: 0 receives what 1 sends, and 1 what 0 sends. A
+/// single port receives its own packets.
+#[derive(Args, Debug)]
+pub struct TrexServer {
+    #[command(flatten)]
+    tester: Tester,
     /// Address to listen on. T-Rex's protocol knows no passwords: whoever reaches it may send
     /// traffic, so let it be one that only those reach who may
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
@@ -42,12 +55,6 @@ pub struct TrexServer {
     /// TCP port for events; 0: any that is free
     #[arg(long, value_name = "N", default_value_t = 4500)]
     events_port: u16,
-    /// Threads that send; the packets of each stream are divided among them
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    cores: u32,
-    /// Processors to bind threads to, in order
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    cpu: Vec<usize>,
 }
 
 /// Ports as clients see them, and as they are opened.
@@ -63,13 +70,8 @@ impl TrexServer {
     /// # Errors
     /// The mistake in the command line, a port or an address.
     pub fn run(self) -> crate::Outcome {
-        let (facts, members) = self.ports()?;
-        let threads = Threads {
-            cores: self.cores,
-            cpus: &self.cpu,
-        };
         let interrupt = Interrupt::on_signal()?;
-        let session = Session::open(&members, threads, &interrupt)?;
+        let (session, facts) = self.tester.open(&interrupt)?;
         let at = |port| SocketAddr::new(self.listen, port);
         let addresses = Addresses {
             requests: at(self.rpc_port),
@@ -93,6 +95,24 @@ impl TrexServer {
             std::thread::sleep(TICK);
         }
         Ok(())
+    }
+}
+
+impl Tester {
+    /// Opens the ports, and says what they are.
+    ///
+    /// # Errors
+    /// The mistake in the command line, or a port.
+    pub fn open(
+        &self,
+        interrupt: &Interrupt,
+    ) -> Result<(Session, Vec<PortFacts>), Box<dyn std::error::Error>> {
+        let (facts, members) = self.ports()?;
+        let threads = Threads {
+            cores: self.cores,
+            cpus: &self.cpu,
+        };
+        Ok((Session::open(&members, threads, interrupt)?, facts))
     }
 
     /// The ports that are asked for.
@@ -172,7 +192,7 @@ mod tests {
 
     #[test]
     fn ports_come_in_pairs() {
-        let ports = |words: &str| server(words).ports().map_err(|e| e.to_string());
+        let ports = |words: &str| server(words).tester.ports().map_err(|e| e.to_string());
         let (facts, members) =
             ports("--port memif:@a --port memif:@b --speed 10gbps").expect("two");
         assert_eq!([facts[0].receiver, members[1].receiver], [1, 0]);

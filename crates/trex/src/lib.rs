@@ -2,7 +2,7 @@
 //!
 //! A [`Server`] answers requests ([`rpc`]) that come by ZeroMQ ([`zmtp`]). A table of commands says
 //! which there are and what each needs. What is not there is refused, never done otherwise. A
-//! [`Client`] asks such a server.
+//! [`Client`] asks such a server; [`Local`] is the same without one, in this process.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
@@ -10,6 +10,7 @@
 mod client;
 mod commands;
 mod events;
+mod local;
 mod rates;
 pub mod rpc;
 mod server;
@@ -17,5 +18,6 @@ mod state;
 pub mod zmtp;
 
 pub use client::{Client, Failure};
+pub use local::Local;
 pub use server::{Addresses, Server};
 pub use state::PortFacts;

@@ -1,22 +1,16 @@
-//! The server: a socket that answers, one that wakes, and a look at the ports now and then.
+//! The server: a socket that answers, and one that wakes.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use kernel::event::{EventFd, poll, pollfd};
 use session::Session;
 
-use crate::commands;
-use crate::events::Sessions;
+use crate::local::Local;
 use crate::rpc;
-use crate::state::{PortFacts, State};
+use crate::state::PortFacts;
 use crate::zmtp::{Limits, Listener, Publisher, publisher, replier};
-
-/// How often to see whether a port has sent everything.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Where to listen. Nobody has to say who he is: only those who may do everything should be able
 /// to connect.
@@ -30,10 +24,10 @@ pub struct Addresses {
 
 /// A running server. Dropping it ends its connections, stops all ports and closes them.
 pub struct Server {
+    // Connections end before what they ask.
     requests: Listener,
     events: Listener,
-    stop: Arc<EventFd>,
-    watcher: Option<JoinHandle<()>>,
+    _tester: Local,
 }
 
 impl Server {
@@ -48,32 +42,18 @@ impl Server {
         limits: Limits,
     ) -> io::Result<Self> {
         let voice = Publisher::new(b"{}");
-        let sessions = Sessions::new(voice.clone());
-        let state = Arc::new(Mutex::new(State::new(session, facts, sessions)));
-        let asked = state.clone();
+        let tester = Local::with(session, facts, voice.clone())?;
+        let run = tester.answerer();
         let answer = move |message: &[u8]| {
             let until = Instant::now() + limits.patience;
-            rpc::answer(message, until, &mut |method, params| {
-                commands::run(&mut lock(&asked), method, params)
-            })
+            rpc::answer(message, until, &mut |method, params| run(method, params))
         };
         let requests = Listener::start(addresses.requests, limits, replier(Arc::new(answer)))?;
         let events = Listener::start(addresses.events, limits, publisher(voice))?;
-        let stop = Arc::new(EventFd::new()?);
-        let stopped = stop.clone();
-        let watch = move || {
-            while !poll(&mut [pollfd(&*stopped, libc::POLLIN)], Some(LOOK)) {
-                lock(&state).watch();
-            }
-        };
-        let watcher = thread::Builder::new()
-            .name("trex-watch".into())
-            .spawn(watch)?;
         Ok(Self {
             requests,
             events,
-            stop,
-            watcher: Some(watcher),
+            _tester: tester,
         })
     }
 
@@ -84,18 +64,4 @@ impl Server {
             events: self.events.address(),
         }
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.signal();
-        if let Some(watcher) = self.watcher.take() {
-            let _ = watcher.join();
-        }
-    }
-}
-
-/// What a command left behind that failed is whole: the session changes last.
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

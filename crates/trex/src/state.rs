@@ -56,6 +56,8 @@ pub struct Port {
     pub owner: Option<Owner>,
     /// The streams' objects as JSON, by number.
     pub streams: BTreeMap<u32, String>,
+    /// Streams of a profile, in place of those.
+    pub loaded: Vec<Stream>,
     /// What the session has of them; None if they have changed since.
     pub set: Option<Profile>,
     /// Whether it runs, as far as clients have been told.
@@ -90,6 +92,7 @@ impl State {
             facts,
             owner: None,
             streams: BTreeMap::new(),
+            loaded: Vec::new(),
             set: None,
             runs: false,
             version: 0,
@@ -139,6 +142,16 @@ impl State {
         set.ok_or(session::Error::NoStreams(port).into())
     }
 
+    /// Gives a port that is stopped and has none the streams of a profile, not yet addressed.
+    pub fn load(&mut self, port: usize, streams: Vec<Stream>) -> Result<(), Refusal> {
+        let ports = self.ports.len();
+        let this = self.ports.get_mut(port);
+        let this = this.ok_or(session::Error::NoPort { port, ports })?;
+        this.loaded = streams;
+        this.set = None;
+        Ok(())
+    }
+
     /// Tells clients of ports that have sent everything.
     pub fn watch(&mut self) {
         for port in 0..self.ports.len() {
@@ -169,17 +182,25 @@ pub const PROFILE: &str = "_";
 impl Port {
     /// Its streams in the load tester's terms, addressed.
     fn compile(&self, number: usize) -> Result<Vec<Stream>, Refusal> {
-        if self.streams.is_empty() {
+        if self.has_none() {
             return Err(session::Error::NoStreams(number).into());
         }
         let all: Vec<&str> = self.streams.values().map(String::as_str).collect();
-        let mut streams = compile(&format!("of port {number}"), &all)?;
+        let mut streams = match all.is_empty() {
+            true => self.loaded.clone(),
+            false => compile(&format!("of port {number}"), &all)?,
+        };
         let source = self.facts.mac.0;
         let destination = self.destination.0;
         streams
             .iter_mut()
             .for_each(|stream| stream.address(source, destination));
         Ok(streams)
+    }
+
+    /// Whether it has no streams.
+    pub fn has_none(&self) -> bool {
+        self.streams.is_empty() && self.loaded.is_empty()
     }
 
     /// Bytes of its streams' text.

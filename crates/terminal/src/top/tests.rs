@@ -158,7 +158,7 @@ fn a_small_screen_has_all_that_matters() {
     press(&mut view, "4");
     let shown = screen(&mut view, 80, 24);
     assert_shows(line(&shown, "17.2"), &["ip4-lookup", "5.20M", "96.5"]);
-    assert_shows(line(&shown, "ip4-input"), &["5.30M", " - "]);
+    assert_shows(line(&shown, "vpp_wk_0     ip4-input"), &["5.30M", " - "]);
 }
 
 #[test]

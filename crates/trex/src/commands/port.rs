@@ -18,7 +18,7 @@ pub fn status(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
     let activity = match state.activity(number) {
         Activity::Sending => "TX",
         Activity::Paused => "PAUSE",
-        Activity::Idle | Activity::Ready if port.streams.is_empty() => "IDLE",
+        Activity::Idle | Activity::Ready if port.has_none() => "IDLE",
         Activity::Idle | Activity::Ready => "STREAMS",
     };
     let off = json!({"is_active": false});

@@ -47,6 +47,7 @@ pub fn add(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
         &format!("of port {}", call.port),
         &[&alone(&stream).to_string()],
     )?;
+    port.loaded.clear();
     port.streams.insert(stream_id, text);
     port.set = None;
     Ok(json!({}))
@@ -69,6 +70,7 @@ pub fn remove_all(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> 
     state.session.set_streams(call.port, &key, Vec::new())?;
     let port = &mut state.ports[call.port];
     port.streams.clear();
+    port.loaded.clear();
     port.set = None;
     port.version += 1;
     Ok(json!({}))
