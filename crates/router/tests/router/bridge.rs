@@ -17,7 +17,7 @@ const BVI: u16 = 9;
 const NOBODY: [u16; 0] = [];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-fn domain() -> BridgeDomain {
+pub fn domain() -> BridgeDomain {
     BridgeDomain {
         id: DOMAIN,
         name: "bd7".into(),
@@ -32,7 +32,7 @@ fn domain() -> BridgeDomain {
     }
 }
 
-fn member(id: u16) -> Change {
+pub fn member(id: u16) -> Change {
     Change::InterfaceSet(Interface {
         l2: Some(L2::Bridge(DOMAIN)),
         ..interface(id)

@@ -4,26 +4,17 @@
 use std::time::Duration;
 
 use router::l2::show;
-use router::{ArpRequests, BridgeDomain, Change, Interface, L2, Mac};
+use router::{ArpRequests, BridgeDomain, Change, Mac};
 use wire::arp::{self, Header};
 use wire::eth;
 
+use crate::bridge;
 use crate::harness::*;
-
-const DOMAIN: u16 = 7;
 
 fn domain(arp: ArpRequests) -> Change {
     Change::BridgeSet(BridgeDomain {
-        id: DOMAIN,
-        name: "bd7".into(),
-        learn: true,
-        flood: true,
-        unknown_flood: true,
-        forward: true,
-        bvi: None,
-        age_minutes: None,
-        limit: None,
         arp,
+        ..bridge::domain()
     })
 }
 
@@ -31,13 +22,7 @@ fn domain(arp: ArpRequests) -> Change {
 fn lab(arp: ArpRequests) -> Lab {
     let mut lab = Lab::new();
     lab.apply(vec![domain(arp)]);
-    let member = |id| {
-        Change::InterfaceSet(Interface {
-            l2: Some(L2::Bridge(DOMAIN)),
-            ..interface(id)
-        })
-    };
-    lab.apply((1..=3).map(member).collect());
+    lab.apply((1..=3).map(bridge::member).collect());
     lab
 }
 

@@ -1,7 +1,7 @@
 //! `parshall console`: T-Rex's console words, on ports of this process.
 //!
-//! [`words`] says what there is and with which options, [`act`] does it by the commands of T-Rex's
-//! RPC, and [`prompt`] reads lines from a terminal.
+//! `words` says what there is and with which options, `act` does it by the commands of T-Rex's
+//! RPC, and `prompt` reads lines from a terminal.
 
 mod act;
 mod prompt;

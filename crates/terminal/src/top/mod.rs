@@ -1,7 +1,7 @@
 //! `parshall top`: a full-screen live view.
 //!
-//! A [`Subject`] is asked once a second and gives tables ([`table`]); [`view`] is what the keys
-//! change, and [`draw`] puts it on the screen. ratatui sends only what differs from the screen
+//! A [`Subject`] is asked once a second and gives tables (`table`); `view` is what the keys
+//! change, and `draw` puts it on the screen. ratatui sends only what differs from the screen
 //! before, so that little goes over a slow line.
 
 mod draw;
