@@ -53,26 +53,27 @@ pub struct Search {
     /// 5.1s (soak), each trial 0.1 s longer]
     #[arg(long, value_name = "TIME", value_parser = trial)]
     trial: Option<Duration>,
-    /// MLRsearch: time of trials that decide on a rate in any case (duration sum)
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "21s")]
-    sum: Duration,
-    /// MLRsearch: share of that time that may be of trials with more loss (exceed ratio)
-    #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = share)]
-    exceed: f64,
+    /// MLRsearch: time of trials that decide on a rate in any case (duration sum) [default: 21s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    sum: Option<Duration>,
+    /// MLRsearch: share of that time that may be of trials with more loss (exceed ratio) [default:
+    /// 0.5]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    exceed: Option<f64>,
     /// Width at which the search ends: of the rate, or in a binary search of the highest one
     /// [default: 0.005 (mlrsearch, rfc2544), 0.01 (max-rate, binary)]
     #[arg(long, value_name = "SHARE", value_parser = width)]
     width: Option<f64>,
     /// Time of sending of all trials [default: 1200s; 20s (max-rate), 1800s (soak),
     /// 7200s (rfc2544)]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = trial)]
     budget: Option<Duration>,
-    /// RFC 2544: searches for the longest burst without loss
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    bursts: u32,
-    /// RFC 2544: length of the trial for the latency
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
-    latency: Duration,
+    /// RFC 2544: searches for the longest burst without loss [default: 50]
+    #[arg(long, value_name = "N")]
+    bursts: Option<u32>,
+    /// RFC 2544: length of the trial for the latency [default: 120s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    latency: Option<Duration>,
     /// Write the result as JSON; with -, to standard output, and the text to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -219,9 +220,25 @@ impl Search {
         })
     }
 
-    /// Refuses losses that the method does not take.
+    /// Refuses options and losses that the method does not take.
     fn check(&self) -> Result<(), String> {
         let name = self.method.name();
+        let (is_mlrsearch, is_rfc2544) = match self.method {
+            Method::Mlrsearch => (true, false),
+            Method::Rfc2544 => (false, true),
+            Method::MaxRate | Method::Binary | Method::Soak => (false, false),
+        };
+        for (option, is_given, is_taken) in [
+            ("--sum", self.sum.is_some(), is_mlrsearch),
+            ("--exceed", self.exceed.is_some(), is_mlrsearch),
+            ("--bursts", self.bursts.is_some(), is_rfc2544),
+            ("--latency", self.latency.is_some(), is_rfc2544),
+            ("--width", self.width.is_some(), self.method != Method::Soak),
+        ] {
+            if is_given && !is_taken {
+                return Err(format!("{option}: {name} does not have it; leave it out"));
+            }
+        }
         match (self.method, &self.loss[..]) {
             (Method::Rfc2544, [_, ..]) => {
                 Err("--loss: the throughput of RFC 2544 has no loss; leave it out".to_owned())
@@ -262,10 +279,10 @@ impl Search {
             let goal = Goal::csit(*loss);
             let length = self.trial.unwrap_or(goal.length);
             Goal {
-                exceed: self.exceed,
+                exceed: self.exceed.unwrap_or(goal.exceed),
                 width: self.width.unwrap_or(goal.width),
                 length,
-                sum: self.sum.max(length),
+                sum: self.sum.unwrap_or(goal.sum).max(length),
                 ..goal
             }
         };
@@ -302,8 +319,8 @@ impl Search {
         rfc2544::Plan {
             trial: self.trial.unwrap_or(plan.trial),
             width: self.width.unwrap_or(plan.width),
-            bursts: self.bursts,
-            latency: self.latency,
+            bursts: self.bursts.unwrap_or(plan.bursts),
+            latency: self.latency.unwrap_or(plan.latency),
             ..plan
         }
     }
@@ -380,7 +397,22 @@ mod tests {
             let error = read(line).unwrap().check().unwrap_err();
             assert!(error.starts_with("--loss"), "{line}: {error}");
         }
-        for line in ["--width 0", "--loss 1", "--trial 0.2s", "--method other"] {
+        for line in [
+            "binary --sum 3s",
+            "soak --bursts 3",
+            "max-rate --exceed 0.1",
+            "soak --width 0.1",
+        ] {
+            let error = read(&format!("--method {line}")).unwrap().check();
+            assert!(error.unwrap_err().ends_with("leave it out"), "{line}");
+        }
+        for line in [
+            "--budget 0s",
+            "--width 0",
+            "--loss 1",
+            "--trial 0.2s",
+            "--method other",
+        ] {
             assert!(read(line).is_err(), "{line}");
         }
         read("--loss 0,0.001").unwrap().check().unwrap();

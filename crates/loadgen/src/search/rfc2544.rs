@@ -114,7 +114,7 @@ pub fn run(device: &mut dyn Device, plan: &Plan, limits: &Limits) -> Result<Foun
     }
     let mut trials = Trials::resume(device, limits, found.effort.clone());
     found.loss_rates = loss_rates(&mut trials, plan)?;
-    found.back_to_back = back_to_back(&mut trials, plan)?;
+    found.back_to_back = back_to_back(&mut trials, plan, limits)?;
     if let Some(load) = found.throughput.lower_pps.filter(|_| !trials.is_over()) {
         trials.device.start_over();
         let sample = trials.valid(load, plan.latency)?;
@@ -147,11 +147,15 @@ fn loss_rates(trials: &mut Trials<'_>, plan: &Plan) -> Result<Vec<LossRate>, Fai
 }
 
 /// Searches for the longest burst, again and again.
-fn back_to_back(trials: &mut Trials<'_>, plan: &Plan) -> Result<Option<BackToBack>, Failure> {
+fn back_to_back(
+    trials: &mut Trials<'_>,
+    plan: &Plan,
+    limits: &Limits,
+) -> Result<Option<BackToBack>, Failure> {
     let mut longest = Vec::new();
     let mut is_longest = plan.bursts > 0;
     for _ in 0..plan.bursts {
-        let Some((packets, all)) = burst(trials, plan)? else {
+        let Some((packets, all)) = burst(trials, plan, limits)? else {
             break;
         };
         longest.push(packets);
@@ -174,12 +178,16 @@ fn back_to_back(trials: &mut Trials<'_>, plan: &Plan) -> Result<Option<BackToBac
 
 /// Packets of the longest burst that all came back, and whether that was the longest there may be.
 /// None if there was no time left, or the generator did not send.
-fn burst(trials: &mut Trials<'_>, plan: &Plan) -> Result<Option<(f64, bool)>, Failure> {
+fn burst(
+    trials: &mut Trials<'_>,
+    plan: &Plan,
+    limits: &Limits,
+) -> Result<Option<(f64, bool)>, Failure> {
     // What waits in the device comes back, and counts: that is what bursts are for.
     let packets = |sample: Sample| (sample.lost == 0).then_some(sample.sent as f64);
     let load = match trials.effort.top_is {
         // At just the rate that it can, it might fall short of the schedule.
-        Some(Bound::Generator) => f64::INFINITY,
+        Some(Bound::Generator) => limits.ceiling.0,
         _ => trials.top(),
     };
     let (mut low, mut high, mut best) = (0.0, plan.burst.as_secs_f64(), 0.0);

@@ -190,8 +190,8 @@ fn what_bounds_a_search_is_said() {
     assert_eq!(dead.offered.len(), 1);
 }
 
-/// A generator that another program slows down for a while in the middle.
-struct Disturbed<F>(Formula<F>);
+/// A generator that another program slows down to a rate during these trials.
+struct Disturbed<F>(Formula<F>, std::ops::Range<usize>, f64);
 
 impl<F: Fn(f64, &mut Random) -> f64> Device for Disturbed<F> {
     fn warm_up(&mut self, ceiling: Pps) -> Result<(), Failure> {
@@ -200,7 +200,7 @@ impl<F: Fn(f64, &mut Random) -> f64> Device for Disturbed<F> {
 
     fn measure(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
         let made = self.0.offered.len();
-        self.0.most = if (6..10).contains(&made) { 1e6 } else { 5e6 };
+        self.0.most = if self.1.contains(&made) { self.2 } else { 5e6 };
         self.0.measure(load, length)
     }
 }
@@ -208,11 +208,36 @@ impl<F: Fn(f64, &mut Random) -> f64> Device for Disturbed<F> {
 /// Shows that what the generator has sent once is not given up.
 #[test]
 fn a_disturbance_does_not_lower_what_was_sent() {
-    let mut device = Disturbed(Formula::new(1, sharp(20e6)));
+    let mut device = Disturbed(Formula::new(1, sharp(20e6)), 6..10, 1e6);
     let found = mlrsearch::search(&mut device, &[Goal::csit(0.0)], &limits(600)).unwrap();
     assert!(found.effort.invalid_trials > 0, "{found:?}");
     let (lower, top) = (found.goals[0].lower_pps, found.effort.top_pps);
     assert!(lower >= Some(0.99 * 5e6) && top >= 0.99 * 5e6, "{found:?}");
+}
+
+/// A first trial that was late by a little is made again, like any other; one that was late by much
+/// shows what the generator can.
+#[test]
+fn a_late_first_trial_does_not_bound_a_search() {
+    let limits = Limits {
+        ceiling: Pps(10e3),
+        ..limits(600)
+    };
+    for (rate, bound, top) in [(9.8e3, Bound::Ceiling, 10e3), (5e3, Bound::Generator, 5e3)] {
+        let mut device = Disturbed(Formula::new(1, sharp(20e6)), 0..1, rate);
+        let found = mlrsearch::search(&mut device, &[Goal::csit(0.0)], &limits).unwrap();
+        let effort = &found.effort;
+        assert_eq!((effort.top_is, effort.top_pps), (Some(bound), top));
+        // Nor is more offered than may be sent.
+        let plan = rfc2544::Plan {
+            bursts: 1,
+            ..rfc2544::Plan::default()
+        };
+        let mut device = Disturbed(Formula::new(1, sharp(20e6)), 0..1, rate);
+        rfc2544::run(&mut device, &plan, &limits).unwrap();
+        let most = device.0.offered.iter().map(|(pps, _)| *pps);
+        assert!(most.fold(0.0, f64::max) <= 10e3);
+    }
 }
 
 /// No search takes longer than it may, and each says what it knows by then.

@@ -126,7 +126,10 @@ fn of_search(method: &str, result: &Value) -> Vec<Figure> {
         rate(name, &bounds["lower_pps"])
     });
     let critical = rate(format!("{method}, critical load"), &result["critical_pps"]);
-    bounds.chain(critical).collect()
+    let is_valid = result["valid"] == true;
+    let highest = rate(format!("{method}, highest rate"), &result["max_pps"]);
+    let highest = highest.filter(|_| is_valid);
+    bounds.chain(critical).chain(highest).collect()
 }
 
 fn of_highest(found: &Value) -> Vec<Figure> {

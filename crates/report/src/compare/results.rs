@@ -84,9 +84,23 @@ fn verdicts(runs: impl Iterator<Item = (Of, String, f64)>, confidence: Confidenc
         .map(|(case, rates)| verdict(case, rates, confidence))
         .collect();
     match text.is_empty() {
-        true => "There is nothing of which two have a result to compare.\n".to_owned(),
+        true => nothing(&cases),
         false => text,
     }
+}
+
+/// Says what there is, where no two have the same.
+fn nothing(cases: &[(Of, Rates)]) -> String {
+    let mut text = "There is nothing of which two have a result to compare.\n".to_owned();
+    for (case, rates) in cases {
+        let names: Vec<&str> = rates.iter().map(|(name, _)| name.as_str()).collect();
+        text += &format!("  {}: {} alone\n", case.name, names.join(", "));
+    }
+    if cases.is_empty() {
+        text +=
+            "  None has one that counts: `valid`, `why` and `conditions` of the results say why.\n";
+    }
+    text
 }
 
 /// The value of a key, which is added if it is new.
@@ -222,10 +236,15 @@ mod tests {
         let few = result(&[(Dut::Parshall, 1e6)]);
         assert!(said(few).contains("mean of 1: too few rounds, 3 are needed\n"));
         let other = result(&[(Dut::Kernel, 1e6)]);
+        let nothing = said(other);
+        let lines: Vec<&str> = nothing.lines().collect();
         assert_eq!(
-            said(other),
-            "There is nothing of which two have a result to compare.\n"
+            lines[0],
+            "There is nothing of which two have a result to compare."
         );
+        assert!(lines[1].ends_with(": a.json alone") && lines[2].ends_with(": b.json alone"));
+        let none = said(result(&[])).lines().count();
+        assert_eq!((none, lines.len()), (2, 3));
     }
 
     /// Of a cost less is faster; of what has no unit nobody knows.
