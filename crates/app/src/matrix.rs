@@ -43,6 +43,10 @@ pub struct Matrix {
     /// Level of confidence: 80, 90, 95, 98, 99 or 99.5 percent
     #[arg(short = 'c', value_name = "PERCENT", default_value = "95")]
     confidence: Confidence,
+    /// Shell command that prints the watts that the machine takes at the moment [default: the
+    /// processors' own counters, if they have some]
+    #[arg(long, value_name = "COMMAND")]
+    power_meter: Option<String>,
     /// Only say what would be run
     #[arg(long)]
     dry_run: bool,
@@ -81,7 +85,7 @@ impl Matrix {
         };
         let mut journal = Journal::open(&journal(&json), &text, self.seed)?;
         say_begin(&journal);
-        let (pending, meter) = (Pending::default(), Meter::find(None)?);
+        let (pending, meter) = (Pending::default(), Meter::find(self.power_meter.clone())?);
         pending.on_signal()?;
         let tools = Tools {
             exe: &exe,
@@ -146,7 +150,12 @@ fn complete(result: &MatrixResult) -> crate::Outcome {
         runs.any(|run| run.at == at && run.counted().is_some())
     };
     match result.runs.iter().rev().find(|run| !counts(&run.at)) {
-        Some(run) => Err(format!("{} gave no result: {}", run.at.join(", "), run.unfit).into()),
+        Some(run) => Err(format!(
+            "configuration {} gave no result: {}",
+            run.at.join(", "),
+            run.unfit
+        )
+        .into()),
         None => Ok(()),
     }
 }

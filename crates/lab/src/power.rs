@@ -3,18 +3,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sandbox::Error;
+use sandbox::{Error, Spawn};
 
 /// The place of the processors' energy counters.
 const ROOT: &str = "/sys/class/powercap";
 
 /// Time between two readings of a command: it must not take the processors from what is measured.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// A command takes no longer.
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// A source of readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,15 +182,16 @@ fn watts(command: &str) -> Result<f64, Error> {
         program: format!("power meter `{command}`"),
         message,
     };
-    let output = Command::new("sh").args(["-c", command]).output();
+    let output = Spawn::new("sh").args(["-c", command]).output(LIMIT);
     let output = output.map_err(|e| failed(e.to_string()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let number = said.trim().parse::<f64>().ok();
     match number.filter(|watts| output.status.success() && watts.is_finite() && *watts >= 0.0) {
         Some(watts) => Ok(watts),
         None => Err(failed(format!(
-            "it must print the watts of the moment, as in 41.5, and printed `{}`{}",
+            "it must print the watts of the moment, as in 41.5, and printed `{}`; {}; {}",
             said.trim(),
+            output.status,
             String::from_utf8_lossy(&output.stderr).trim()
         ))),
     }

@@ -42,6 +42,7 @@ impl Pending {
             // A teardown that runs is waited for. The lock is held until the process has ended, so
             // that nothing else is begun.
             let mut pending = pending.lock();
+            eprintln!("\nparshall: interrupted; the same command goes on after the runs so far");
             if let Some((teardown, limit)) = pending.take() {
                 sandbox::process::kill_children();
                 tell(teardown.run(limit, None));
