@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use testbed::{PYTHON, has_scapy};
+
 use crate::harness::{Directory, Netns, Router, Spawn, patience, skipped, until};
 
 /// Three ways through the trunk: one tag, a service tag and one inside it, and two of the same kind
@@ -17,9 +19,6 @@ const TRUNK: &str = "interfaces:
       30: { l2xc: c.31, encapsulation: { dot1q: 30, inner-dot1q: 8, exact-match: true } }
 ports: { a: { tap: {} }, b: { tap: {} }, c: { tap: {} }, trunk: { tap: {} } }
 ";
-
-/// The system's own, for which it has scapy as a package.
-const PYTHON: &str = "/usr/bin/python3";
 
 /// Sends all frames, in at their port.
 const SEND: &str = "
@@ -72,12 +71,8 @@ fn tags_are_as_others_write_and_read_them() {
     if skipped(NAME, &["ip", "tcpdump", PYTHON]) {
         return;
     }
-    let scapy = Spawn::new(PYTHON).args(["-c", "import scapy.all"]);
-    if !scapy
-        .output(patience())
-        .is_ok_and(|output| output.status.success())
-    {
-        return testbed::skip(NAME, "needs python3 with scapy");
+    if !has_scapy(NAME) {
+        return;
     }
     let (netns, directory) = (Netns::create("tags").expect("root may"), Directory::new());
     let router = Router::start(&netns, TRUNK);

@@ -118,15 +118,7 @@ impl Tap {
 fn make(fd: &OwnedFd, name: &str) -> io::Result<()> {
     /// linux/if_tun.h.
     const IFF_TUN_EXCL: i32 = 0x8000;
-    // SAFETY: all-zero is a valid ifreq.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains(['/', '\0']) {
-        let what = format!("{name:?} is not an interface name (1 to 15 characters, no slash)");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
+    let mut request = kernel::netdev::request(name)?;
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | IFF_TUN_EXCL;
     #[expect(clippy::cast_possible_truncation, reason = "all are of 16 bits")]
     let flags = flags as libc::c_short;

@@ -16,6 +16,24 @@ pub fn name(index: u32) -> Option<String> {
     index_to_name(socket().ok()?, index).ok()
 }
 
+/// A request about a device (`struct ifreq`): with its name, and all else zero.
+///
+/// # Errors
+/// No device can have that name.
+#[allow(unsafe_code)]
+pub fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all-zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains(['/', '\0']) {
+        let what = format!("{name:?} is not an interface name (1 to 15 characters, no slash)");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
 /// Any socket serves to ask.
 fn socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;

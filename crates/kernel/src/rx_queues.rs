@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use rustix::net::{AddressFamily, SocketType, socket};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::netdev;
 use crate::netlink::{Family, u32_at, u64_at};
 
 // Numbers of linux/netdev.h.
@@ -136,14 +137,7 @@ impl Buffer {
     /// Has the driver of `name` fill it.
     fn fill(&mut self, name: &str) -> io::Result<&[u8]> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-        // SAFETY: all-zero is a valid ifreq.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        if name.len() >= request.ifr_name.len() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
+        let mut request = netdev::request(name)?;
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // SAFETY: the two commands that are asked here write a head and, behind it, an element for
         // each of the driver's statistics, of which no driver has MOST; there is room for as many.
@@ -271,7 +265,7 @@ mod tests {
     /// The loopback device has no queues of a card.
     #[test]
     fn a_driver_that_does_not_count_is_named() {
-        let index = crate::netdev::index("lo").unwrap();
+        let index = netdev::index("lo").unwrap();
         let error = packets("lo", index).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
         assert!(error.to_string().contains("lo does not count"), "{error}");

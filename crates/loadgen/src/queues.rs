@@ -66,20 +66,43 @@ impl Card {
             let Some((_, _, frame)) = dry.next(Nanos(u64::MAX)) else {
                 break;
             };
-            let queue = match rss::of_frame(&self.key, frame, self.udp_ports) {
-                None => {
-                    shares.unhashed += 1;
-                    0
-                }
-                Some(hash) => {
-                    hashes.insert(hash);
-                    self.indirection[hash as usize & (self.indirection.len() - 1)]
-                }
-            };
-            shares.queues[queue] += 1;
+            let hash = self.hash(frame);
+            match hash {
+                None => shares.unhashed += 1,
+                Some(hash) => drop(hashes.insert(hash)),
+            }
+            shares.queues[self.queue(hash)] += 1;
         }
         shares.hashes = hashes.len();
         shares
+    }
+
+    /// True if the first packets of a profile, `most` at most, go to one queue alone. It ends at the
+    /// first that does not.
+    pub fn is_one_queue(&self, dry: &mut Dry, most: u64) -> bool {
+        let mut one = None;
+        for _ in 0..most {
+            let Some((_, _, frame)) = dry.next(Nanos(u64::MAX)) else {
+                break;
+            };
+            let queue = self.queue(self.hash(frame));
+            if *one.get_or_insert(queue) != queue {
+                return false;
+            }
+        }
+        one.is_some()
+    }
+
+    /// The hash of a frame; `None` if it is not IP.
+    fn hash(&self, frame: &[u8]) -> Option<u32> {
+        rss::of_frame(&self.key, frame, self.udp_ports)
+    }
+
+    /// The queue for a hash.
+    fn queue(&self, hash: Option<u32>) -> usize {
+        hash.map_or(0, |hash| {
+            self.indirection[hash as usize & (self.indirection.len() - 1)]
+        })
     }
 }
 
@@ -161,6 +184,11 @@ mod tests {
             (1, 1, 100)
         );
         assert_eq!(shares.imbalance(), Some(8.0));
+        let is_one = |settings, most| {
+            let card = Card::new(8, 128).unwrap();
+            card.is_one_queue(&mut of_profile(settings), most)
+        };
+        assert!(is_one("", 100) && !is_one("vm=var2", 100) && !is_one("", 0));
     }
 
     #[test]

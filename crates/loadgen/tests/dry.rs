@@ -10,7 +10,7 @@ use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::rate::Rate;
 use loadgen::model::stream::{Mode, Stream};
 use loadgen::model::units::{Bits, Pps};
-use testbed::{Directory, Spawn};
+use testbed::{Directory, PYTHON, Spawn, has_scapy};
 use wire::pcap::{ETHERNET, Writer};
 
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/profiles");
@@ -150,20 +150,6 @@ fn latency_packets_say_when_and_which() {
         let trailer = [&[0xab, 1, 0, 0], &sequence[..], &at.to_le_bytes()].concat();
         assert_eq!(frame[44..], trailer);
     }
-}
-
-/// The system's own, for which it has scapy as a package.
-const PYTHON: &str = "/usr/bin/python3";
-
-fn has_scapy(test: &str) -> bool {
-    let has = Spawn::new(PYTHON)
-        .args(["-c", "import scapy.all"])
-        .output(Duration::from_secs(30));
-    let has = has.is_ok_and(|output| output.status.success());
-    if !has {
-        testbed::skip(test, "needs python3 with scapy");
-    }
-    has
 }
 
 /// Reads capture files and prints times in microseconds and frames, a packet a line; checks that

@@ -7,4 +7,5 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod console;
+mod groups;
 pub mod top;

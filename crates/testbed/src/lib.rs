@@ -12,9 +12,10 @@ mod directory;
 pub mod dispatcher;
 mod release;
 
+use std::time::Duration;
+
 pub use alone::{Alone, alone};
 pub use directory::Directory;
-
 pub use release::SetOnDrop;
 pub use sandbox::{Netns, Process, Spawn, cleanup, command, patience, until, veth};
 
@@ -58,6 +59,21 @@ pub fn root_with(test: &str, programs: &[&str]) -> bool {
         installed(programs);
     }
     root
+}
+
+/// The system's own Python, for which it has scapy as a package.
+pub const PYTHON: &str = "/usr/bin/python3";
+
+/// True if the system's Python has scapy; says `SKIP test: why` if not.
+pub fn has_scapy(test: &str) -> bool {
+    let has = Spawn::new(PYTHON)
+        .args(["-c", "import scapy.all"])
+        .output(Duration::from_secs(30));
+    let has = has.is_ok_and(|output| output.status.success());
+    if !has {
+        skip(test, "needs python3 with scapy");
+    }
+    has
 }
 
 /// True if this kernel is older than `since` and so lacks something (`what`); says `SKIP test: why`

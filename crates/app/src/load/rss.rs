@@ -223,7 +223,7 @@ pub fn of_one_flow(ways: &[(Sending, Spec)]) -> String {
     };
     let one = ways.iter().filter(|(sending, _)| {
         let mut dry = Dry::new(&sending.streams, Pps::UNLIMITED);
-        card.deal(&mut dry, PACKETS).used() == 1
+        card.is_one_queue(&mut dry, PACKETS)
     });
     let lines = one.map(|(sending, _)| {
         format!(

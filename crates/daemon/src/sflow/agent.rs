@@ -105,15 +105,22 @@ impl Agent {
         self.sources.get(&index).map_or(0, |numbers| numbers.flows)
     }
 
-    /// What may be sent now, from the agent that is configured or from this one; `None`: nothing.
-    pub(super) fn sending(&mut self, now: Instant, address: Option<IpAddr>) -> Option<Sending<'_>> {
+    /// What may be sent now, from the agent that is configured or from that of `address`; `None`:
+    /// nothing.
+    pub(super) fn sending(
+        &mut self,
+        now: Instant,
+        address: impl FnOnce() -> Option<IpAddr>,
+    ) -> Option<Sending<'_>> {
         let running = self.running.as_mut()?;
-        let unknown = Ipv4Addr::UNSPECIFIED.into();
-        let agent = running.settings.agent.or(address).unwrap_or(unknown);
         // What waits is of the address that the router had then.
-        if running.agent != agent && running.datagram.is_empty() {
-            running.agent = agent;
-            running.datagram = Datagram::new(agent);
+        if running.datagram.is_empty() {
+            let unknown = Ipv4Addr::UNSPECIFIED.into();
+            let agent = running.settings.agent.or_else(address).unwrap_or(unknown);
+            if running.agent != agent {
+                running.agent = agent;
+                running.datagram = Datagram::new(agent);
+            }
         }
         let started = *self.started.get_or_insert(now);
         Some(Sending {

@@ -4,6 +4,7 @@
 mod agent;
 mod show;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -52,14 +53,18 @@ impl Agent {
     /// Takes the samples that workers have made, and sends what is due.
     pub fn tick(&mut self, now: Instant, slots: &[Slot], router: &mut Router) {
         let samples: Vec<_> = router.samples().collect();
-        let Some(mut sending) = self.sending(now, address(slots)) else {
+        let Some(mut sending) = self.sending(now, || address(slots)) else {
             return;
         };
+        let mut sources = HashMap::new();
         for sample in &samples {
-            let mut sampled = slots.iter();
-            let slot = sampled.find(|slot| slot.ids.port == sample.interface);
-            if let Some(source) = slot.and_then(|slot| source(router, slot)) {
-                sending.flow(&source, sample);
+            let known = sources.entry(sample.interface).or_insert_with(|| {
+                let mut sampled = slots.iter();
+                let slot = sampled.find(|slot| slot.ids.port == sample.interface);
+                slot.and_then(|slot| source(router, slot))
+            });
+            if let Some(source) = known {
+                sending.flow(source, sample);
             }
         }
         if sending.counters_are_due() {

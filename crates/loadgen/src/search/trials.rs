@@ -52,11 +52,7 @@ impl<'a> Trials<'a> {
         let length = length.max(SHORTEST);
         let mut first = trials.make(limits.ceiling, length)?;
         for _ in 1..ATTEMPTS {
-            // Perhaps it was held up for a moment.
-            let is_late = limits.ceiling.is_limited() && !first.valid && !first.interrupted;
-            let spent = trials.effort.seconds + length.as_secs_f64();
-            let has_time = spent <= limits.budget.as_secs_f64();
-            if !is_late || !has_time || first.sent_pps < HELD_UP * limits.ceiling.0 {
+            if !was_held_up(&first, limits.ceiling.0) || !trials.has_time(length) {
                 break;
             }
             first = trials.make(limits.ceiling, length)?;
@@ -120,8 +116,7 @@ impl<'a> Trials<'a> {
     /// generator cannot send the load: then the highest load is lower from now on.
     pub fn valid(&mut self, load: f64, length: Duration) -> Result<Option<Sample>, Failure> {
         for attempt in 1..=ATTEMPTS {
-            let spent = Duration::from_secs_f64(self.effort.seconds);
-            self.effort.out_of_time |= spent + length > self.budget;
+            self.effort.out_of_time |= !self.has_time(length);
             if self.effort.out_of_time {
                 return Ok(None);
             }
@@ -133,7 +128,7 @@ impl<'a> Trials<'a> {
                 self.sendable = load.min(self.top()).max(self.sendable);
                 return Ok(Some(sample));
             }
-            if attempt == ATTEMPTS || sample.sent_pps < HELD_UP * load {
+            if attempt == ATTEMPTS || !was_held_up(&sample, load) {
                 self.effort.top_is = Some(Bound::Generator);
                 self.stuck = load <= self.least;
                 // Below the load in any case, so that it is not offered again, but not below one that
@@ -147,6 +142,11 @@ impl<'a> Trials<'a> {
         Ok(None)
     }
 
+    /// True if there is time for a trial.
+    fn has_time(&self, length: Duration) -> bool {
+        Duration::from_secs_f64(self.effort.seconds) + length <= self.budget
+    }
+
     fn make(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
         let sample = self.device.measure(load, length)?;
         self.effort.interrupted |= sample.interrupted || self.device.is_interrupted();
@@ -157,6 +157,12 @@ impl<'a> Trials<'a> {
         self.effort.invalid_trials += u32::from(!sample.valid && !sample.interrupted);
         Ok(sample)
     }
+}
+
+/// True if a trial at a load is not valid, but perhaps only because the generator was held up for a
+/// moment.
+fn was_held_up(sample: &Sample, load: f64) -> bool {
+    !sample.valid && !sample.interrupted && sample.sent_pps >= HELD_UP * load
 }
 
 /// The least load of a search whose highest is `top`.

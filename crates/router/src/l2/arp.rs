@@ -1,11 +1,10 @@
 //! ARP in a bridge domain (RFC 826): a request whose answer is known need not go to all.
 
 use graph::Pkt;
-use tables::mac::Key;
 use wire::arp::{self, Header};
 use wire::eth;
 
-use super::bridges::Domain;
+use super::bridges::{Domain, key};
 use crate::change::Mac;
 use crate::context::Cx;
 
@@ -34,13 +33,8 @@ pub(super) fn owner(cx: &Cx, p: &Pkt<'_>, domain: &Domain, said: &Header) -> Opt
         .owners
         .binary_search_by_key(&target, |(address, _)| *address);
     let (_, mac) = domain.owners.get(at.ok()?)?;
-    let [a, b, c, d, e, f] = mac.0;
-    let key = Key::new(
-        domain.settings.id,
-        u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
-    );
     // Behind the same interface it hears the request itself.
-    let station = cx.stations.find(key)?.station();
+    let station = cx.stations.find(key(domain.settings.id, *mac))?.station();
     (*mac != said.sender_mac && station.interface != p.rx_if).then_some(*mac)
 }
 

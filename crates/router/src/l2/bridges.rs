@@ -259,7 +259,8 @@ impl Bridges {
     }
 }
 
-fn key(domain: DomainId, mac: Mac) -> Key {
+/// Of a station in a domain.
+pub(super) fn key(domain: DomainId, mac: Mac) -> Key {
     let [a, b, c, d, e, f] = mac.0;
     Key::new(domain, u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
 }

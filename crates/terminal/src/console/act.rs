@@ -12,6 +12,7 @@ use trex::Local;
 use super::refused::instead;
 use super::split::split;
 use super::words::{Line, Ports, Start, Switch, What, Word};
+use crate::groups::{self, numbered};
 
 /// Who has the ports.
 const USER: &str = "console";
@@ -372,14 +373,8 @@ impl Act {
 
     /// What the server says of all packet groups.
     fn all_groups(&self) -> Result<Value, String> {
-        let ask = |method, params| {
-            let answer = self.tester.ask(method, params);
-            answer.map_err(|why| why.to_string())
-        };
-        let ids = ask("get_active_pgids", json!({}))?;
-        let of = |kind: &str| ids["ids"][kind].as_array().cloned().unwrap_or_default();
-        let all = [of("flow_stats"), of("latency")].concat();
-        ask("get_pgid_stats", json!({"pgids": all}))
+        let all = groups::all(|method, params| self.tester.ask(method, params));
+        all.map_err(|why| why.to_string())
     }
 
     fn groups(&self) -> Result<String, String> {
@@ -429,13 +424,6 @@ impl Act {
         }
         Ok(text)
     }
-}
-
-/// The rows of an object that are called by numbers.
-fn numbered(groups: &Value) -> BTreeMap<u32, &Value> {
-    let all = groups.as_object().into_iter().flatten();
-    all.filter_map(|(name, row)| Some((name.parse().ok()?, row)))
-        .collect()
 }
 
 /// A rate as the RPC has it; with + or - behind it, a change.

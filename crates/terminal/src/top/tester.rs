@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use trex::{Client, Failure};
 
+use crate::groups::{self, numbered};
+
 use super::table::{Cell, Look, Row, Table, column, wide};
 
 /// Bytes of a frame that are on the wire and not counted: preamble and gap.
@@ -160,10 +162,7 @@ impl Asked {
             self.streams = each(&mut self.client, "get_all_streams")?;
         }
         self.age += 1;
-        let groups = self.client.ask("get_active_pgids", json!({}))?;
-        let ids = ["flow_stats", "latency"].map(|kind| groups["ids"][kind].as_array().cloned());
-        let ids: Vec<Value> = ids.into_iter().flatten().flatten().collect();
-        let groups = self.client.ask("get_pgid_stats", json!({"pgids": ids}))?;
+        let groups = groups::all(|method, params| self.client.ask(method, params))?;
         Ok(Look {
             about: self.about.clone(),
             note: None,
@@ -248,11 +247,7 @@ pub fn streams(ports: &[Value], groups: &Value) -> Vec<Row> {
 }
 
 pub fn latencies(groups: &Value) -> Vec<Row> {
-    let groups = groups.as_object().into_iter().flatten();
-    let groups = groups.filter_map(|(name, group)| Some((name.parse::<u32>().ok()?, group)));
-    let mut groups: Vec<_> = groups.collect();
-    groups.sort_by_key(|(group, _)| *group);
-    groups
+    numbered(groups)
         .into_iter()
         .map(|(number, group)| {
             let micros = |name: &str| Cell::number(group["lat"][name].as_f64());
