@@ -12,6 +12,7 @@ pub use wire::eth::Mac;
 
 pub use crate::acl::{Direction, Rule};
 pub use crate::bond::Spread;
+pub use crate::firewall::Policy;
 pub use crate::vxlan::Tunnel;
 
 pub use crate::family::Prefix;
@@ -298,7 +299,28 @@ pub enum Change {
         /// Their names, in order; none: everything passes. One that is not there has no rules.
         acls: Vec<String>,
     },
-    /// An interface's packets pass no feature any more, access lists among them.
+    /// Make a policy of the firewall, or replace it. Where its rules differ, they count from 0, and
+    /// flows that it had accepted are asked about again.
+    PolicySet {
+        /// Name as configured.
+        name: String,
+        /// The policy.
+        policy: Policy,
+    },
+    /// Remove a policy. Interfaces that have it still drop everything instead.
+    PolicyDelete(String),
+    /// The policy that packets pass which the router forwards from an interface
+    /// ([`Direction::Input`]) or to it ([`Direction::Output`]). As [`Change::FeatureSet`] it outlasts
+    /// the interface.
+    PolicyAttach {
+        /// The interface.
+        interface: InterfaceId,
+        /// The direction.
+        direction: Direction,
+        /// Its name; `None`: everything passes. One that is not there drops everything.
+        policy: Option<String>,
+    },
+    /// An interface's packets pass no feature any more, access lists and policies among them.
     FeaturesDelete(InterfaceId),
     /// Make a bridge domain or replace its attributes.
     BridgeSet(BridgeDomain),

@@ -14,6 +14,7 @@ const AT_ONCE: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Acls,
+    Policies,
     Interface(InterfaceId),
     Features(InterfaceId),
     Addresses(InterfaceId),
@@ -93,9 +94,11 @@ fn key(change: &Change) -> Key {
         // Any of them writes all features of the interface.
         Change::FeatureSet { interface, .. }
         | Change::AclsAttach { interface, .. }
+        | Change::PolicyAttach { interface, .. }
         | Change::FeaturesDelete(interface) => Key::Features(*interface),
         // They take no table's room, so that one key is enough.
         Change::AclSet { .. } | Change::AclDelete(_) => Key::Acls,
+        Change::PolicySet { .. } | Change::PolicyDelete(_) => Key::Policies,
         Change::BridgeSet(domain) => Key::Bridge(domain.id),
         Change::BridgeDelete(id) => Key::Bridge(*id),
         Change::SourceSet { .. } => Key::Source,

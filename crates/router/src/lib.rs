@@ -19,6 +19,7 @@ mod detour;
 pub mod eth;
 mod event;
 mod family;
+pub mod firewall;
 pub mod flow;
 mod grace;
 pub mod icmp;

@@ -23,6 +23,7 @@ use crate::change::{
     BridgeDomain, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route,
 };
 use crate::family::{Family, Ip};
+use crate::firewall::Policies;
 use crate::l2::Bridges;
 use crate::snapshot::Snapshot;
 use crate::vxlan::Vxlans;
@@ -128,6 +129,7 @@ pub struct State {
     pub(crate) bonds: Bonds,
     pub(crate) vxlans: Vxlans,
     pub(crate) acls: Acls,
+    pub(crate) policies: Policies,
     pub(crate) alarms: Alarms,
 }
 
@@ -154,6 +156,7 @@ impl State {
             bonds: Bonds::default(),
             vxlans: Vxlans::default(),
             acls: Acls::new(workers),
+            policies: Policies::default(),
             alarms: Alarms::default(),
         }
     }
@@ -176,6 +179,7 @@ impl State {
                 Change::AddressesSet { interface, .. }
                 | Change::FeatureSet { interface, .. }
                 | Change::AclsAttach { interface, .. }
+                | Change::PolicyAttach { interface, .. }
                 | Change::NeighborSet { interface, .. }
                 | Change::NeighborDelete { interface, .. } => *interface,
                 Change::RouteSet {
@@ -199,6 +203,8 @@ impl State {
                 | Change::BridgeDelete(_)
                 | Change::AclSet { .. }
                 | Change::AclDelete(_)
+                | Change::PolicySet { .. }
+                | Change::PolicyDelete(_)
                 | Change::RouteSet { .. }
                 | Change::RouteDelete { .. }
                 | Change::SourceSet { .. } => continue,
@@ -282,6 +288,7 @@ impl State {
                 self.links.features.retain(|(of, _), _| *of != interface);
                 for direction in Direction::ALL {
                     self.acls.attach(interface, direction, &[]);
+                    self.policies.attach(interface, direction, None);
                 }
                 self.interface_line(interface);
                 self.refresh_adjacencies(interface)?;
@@ -301,6 +308,23 @@ impl State {
                 acls,
             } => {
                 self.acls_attach(*interface, *direction, acls)?;
+                return Ok(true);
+            }
+            Change::PolicySet { name, policy } => {
+                self.policies.set(name, policy);
+                return Ok(true);
+            }
+            Change::PolicyDelete(name) => {
+                self.policies.delete(name);
+                return Ok(true);
+            }
+            Change::PolicyAttach {
+                interface,
+                direction,
+                policy,
+            } => {
+                self.policies
+                    .attach(*interface, *direction, policy.as_deref());
                 return Ok(true);
             }
             &Change::SourceSet { ip4, ip6 } => {
