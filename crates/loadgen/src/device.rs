@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Times;
+use crate::histogram::{self, Times};
 use crate::model::units::Pps;
 use crate::receive::flow::Flow;
 
@@ -167,6 +167,11 @@ pub trait Receiver: Send {
     /// numbers and [`Receiver::flows`] has nothing.
     fn latencies(&self) -> Vec<Option<Times>> {
         Vec::new()
+    }
+
+    /// How many packets took how long, of all streams together that measure it; None if none does.
+    fn times(&self) -> Option<histogram::Counts> {
+        None
     }
 
     /// Counts streams anew, from 0 on: what came before was a warm-up. Only while nothing of it is

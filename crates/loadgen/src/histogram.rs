@@ -43,6 +43,51 @@ pub struct Times {
     pub max: u64,
 }
 
+/// How many times of each length were measured up to a moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counts {
+    buckets: Vec<u64>,
+    /// Bits of a time that a bucket keeps.
+    precision: u32,
+    sum: f64,
+}
+
+impl Counts {
+    /// Those in the buckets of a histogram that keeps `precision` bits of each time, and their sum.
+    pub fn new(buckets: Vec<u64>, precision: u32, sum: f64) -> Self {
+        Self {
+            buckets,
+            precision,
+            sum,
+        }
+    }
+
+    /// These and those of another histogram of the same precision.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        if self.buckets.is_empty() {
+            return others;
+        }
+        for (count, other) in self.buckets.iter_mut().zip(others.buckets) {
+            *count += other;
+        }
+        self.sum += others.sum;
+        self
+    }
+
+    /// The times since `before`; the smallest and the largest are as exact as percentiles are.
+    pub fn since(&self, before: &Self) -> Times {
+        let before_all = before.buckets.iter().copied().chain(std::iter::repeat(0));
+        let counts = self.buckets.iter().zip(before_all);
+        let counts: Vec<u64> = counts.map(|(now, then)| now.saturating_sub(then)).collect();
+        let used = |count: &u64| *count > 0;
+        let upper = |place: Option<usize>| place.map_or(0, |place| upper(place, self.precision));
+        let (first, last) = (counts.iter().position(used), counts.iter().rposition(used));
+        let sum = (self.sum - before.sum).max(0.0);
+        Times::of(&counts, self.precision, sum, upper(first), upper(last))
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Self {
         Self {
@@ -124,6 +169,12 @@ impl Histogram {
         found
     }
 
+    /// How many times of each length there are now.
+    pub fn counts(&self) -> Counts {
+        let buckets = self.buckets.iter().map(Counter::get).collect();
+        Counts::new(buckets, PRECISION, self.sum.get() as f64)
+    }
+
     /// The state now of several as if they were one.
     pub fn together<'a>(histograms: impl IntoIterator<Item = &'a Self>) -> Times {
         let (mut counts, mut sum) = (vec![0; BUCKETS], 0.0);
@@ -175,6 +226,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_while_is_told_apart_from_what_was_before() {
+        let histogram = Histogram::default();
+        histogram.add_equal(1_000_000, 5000);
+        let before = histogram.counts();
+        assert_eq!(before.since(&before), Times::default());
+        for nanos in [1000, 2000, 2000, 3000] {
+            histogram.add(nanos);
+        }
+        let now = histogram.counts();
+        let times = now.since(&before);
+        assert_eq!((times.measured, times.avg), (4, 2000.0));
+        let near = |found: u64, nanos: u64| (nanos..=nanos + nanos / 100).contains(&found);
+        assert!(near(times.min, 1000) && near(times.p50, 2000), "{times:?}");
+        assert!(near(times.max, 3000), "{times:?}");
+        // Two queues are one.
+        let twice = now.clone().and(now).since(&Counts::default());
+        assert_eq!(twice.measured, 2 * 5004);
+    }
 
     #[test]
     fn times_are_spread_out() {

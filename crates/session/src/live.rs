@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use loadgen::clock::{Clock, Monotonic};
 use loadgen::device::{Count, Failure, Pacing, Receiver, Transmitter, since};
-use loadgen::histogram::Times;
+use loadgen::histogram::{self, Times};
 use loadgen::live_plan;
 use loadgen::model::fields::Op;
 use loadgen::model::stream::Stream;
@@ -276,6 +276,13 @@ impl Receiver for Counter {
     fn latencies(&self) -> Vec<Option<Times>> {
         let noted = self.sink.latencies().into_iter();
         noted.map(|noted| noted.map(times)).collect()
+    }
+
+    fn times(&self) -> Option<histogram::Counts> {
+        let noted = self.sink.latencies().into_iter().flatten();
+        let counts = noted
+            .map(|noted| histogram::Counts::new(noted.buckets, xdp::TIME_BITS, noted.sum as f64));
+        counts.reduce(histogram::Counts::and)
     }
 
     fn start_over(&mut self) {

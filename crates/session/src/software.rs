@@ -12,6 +12,7 @@ use ::ports::{Device, Open, Opener, Receive};
 use graph::pool::STRIDE_AF_XDP;
 use graph::{Pool, Port};
 use loadgen::device::{Count, Receiver, Transmitter};
+use loadgen::histogram;
 use loadgen::model::divide::divide;
 use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
@@ -213,6 +214,11 @@ impl Receiver for Queues {
             flows.next().filter(|_| flows.next().is_none())
         };
         (0..streams).map(of).collect()
+    }
+
+    fn times(&self) -> Option<histogram::Counts> {
+        let queues = self.0.iter().filter_map(Receiver::times);
+        queues.reduce(histogram::Counts::and)
     }
 
     fn start_over(&mut self) {

@@ -7,7 +7,7 @@ use graph::counters::Counter;
 use serde::Serialize;
 
 use crate::clock::Nanos;
-use crate::histogram::{Histogram, Times};
+use crate::histogram::{Counts, Histogram, Times};
 use crate::source::mark::{FIRST_SEQUENCE, Trailer};
 
 /// Sequence numbers that are remembered, to tell a late packet from one that came twice: 2 KiB for
@@ -82,6 +82,11 @@ impl FlowCounters {
             // Counted in sixteenths, so that small changes are not lost.
             self.jitter.set(jitter - jitter / 16 + change);
         }
+    }
+
+    /// How many packets took how long.
+    pub(super) fn times(&self) -> Counts {
+        self.latency.counts()
     }
 
     /// The state now.

@@ -11,6 +11,7 @@ use wire::eth::MIN_FRAME;
 
 use crate::clock::Clock;
 use crate::device::{Count, Receiver, since};
+use crate::histogram;
 use crate::model::stream::{ID_BASE, Stream};
 use crate::model::units::{FCS, MAX_FRAME};
 use crate::source::mark::{self, Trailer, counters_of};
@@ -88,6 +89,13 @@ impl Receiver for Counters {
         flows
             .map(|flow| flow.as_ref().map(FlowCounters::read))
             .collect()
+    }
+
+    fn times(&self) -> Option<histogram::Counts> {
+        let flows = self.flows.iter().flatten();
+        flows
+            .map(FlowCounters::times)
+            .reduce(histogram::Counts::and)
     }
 
     fn other(&self) -> Count {

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use serde::Deserialize;
+
 mod read;
 
 pub use read::{of_json, read};
@@ -59,6 +61,19 @@ pub struct Sample {
     pub loss: f64,
     /// False if the generator sent less than it was asked for.
     pub is_valid: bool,
+    /// How long packets took in this second, where that was measured.
+    pub latency: Option<Spread>,
+}
+
+/// The spread of latencies, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Spread {
+    /// Half of all are no longer.
+    pub p50: f64,
+    /// 99 % are no longer.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
 }
 
 /// Latency of the packets of a stream, in nanoseconds.

@@ -1,13 +1,15 @@
 //! Reads what T-Rex's load-test scripts write, and the JSON of `parshall loadtest` and `parshall
 //! lab`.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use loadgen::measure::point::Point;
 use loadgen::model::units::Pps;
 
-use super::{Channel, Curve, Latency, LoadTest, Sample};
+use super::{Channel, Curve, Latency, LoadTest, Sample, Spread};
 use crate::Conditions;
 use crate::html::rows;
 use crate::model::LabResult;
@@ -58,13 +60,17 @@ fn of_ramp(name: &str, value: &Value) -> Result<LoadTest, String> {
     );
     let ways = [(Channel::Out, "0", "1"), (Channel::Back, "1", "0")];
     let ways = ways.iter().take(if is_one_way { 1 } else { 2 });
-    let short = fallen_short(value);
+    let ours = our_samples(value);
     let mut curves = Vec::new();
-    for &(channel, from, to) in ways {
+    for (way, &(channel, from, to)) in ways.enumerate() {
         let samples = stats.iter().map(|(at, ports)| {
             let sample = sample(ports, &format!("stats.\"{at}\""), from, to)?;
-            let is_valid = !short.contains(at);
-            Ok(Sample { is_valid, ..sample })
+            let ours = ours.get(at).copied().unwrap_or(&Value::Null);
+            Ok(Sample {
+                is_valid: ours["valid"] != false,
+                latency: Spread::deserialize(&ours["ways"][way]["latency"]).ok(),
+                ..sample
+            })
         });
         let samples = samples.collect::<Result<Vec<_>, String>>()?;
         if samples.iter().any(|s| s.sent_pps > 0.0) {
@@ -110,17 +116,16 @@ fn sample(ports: &Value, path: &str, from: &str, to: &str) -> Result<Sample, Str
             false => 0.0,
         },
         is_valid: true,
+        latency: None,
     })
 }
 
-/// Keys of the samples in which our generator sent less than it was asked for.
-fn fallen_short(value: &Value) -> Vec<String> {
+/// Our own samples by their key in `stats`.
+fn our_samples(value: &Value) -> BTreeMap<String, &Value> {
     let samples = value.pointer("/parshall/samples").and_then(Value::as_array);
     let samples = samples.into_iter().flatten();
-    let short = samples.filter(|s| s["valid"] == false);
-    short
-        .filter_map(|s| Some(format!("{:.3}", s["at"].as_f64()?)))
-        .collect()
+    let key = |sample: &Value| Some(format!("{:.3}", sample["at"].as_f64()?));
+    samples.filter_map(|s| Some((key(s)?, s))).collect()
 }
 
 /// What our part of the file says beside the curves.
@@ -228,6 +233,7 @@ fn of_trials(points: &[Point]) -> Option<Curve> {
         received_percent: None,
         loss: p.loss,
         is_valid: p.valid && !p.disturbed,
+        latency: None,
     });
     let finite = |s: &Sample| s.sent_pps.is_finite() && s.received_pps.is_finite();
     let mut samples: Vec<Sample> = samples.filter(finite).collect();

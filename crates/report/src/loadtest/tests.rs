@@ -48,6 +48,7 @@ fn the_rate_is_where_loss_comes_to_stay() {
                 received_percent: None,
                 loss,
                 is_valid: true,
+                latency: None,
             })
             .collect(),
     };
@@ -80,14 +81,26 @@ fn the_shapes_that_there_are_are_read() {
     // Ours: a sample that was not sent in full, latency, and the highest rate.
     let mut ours = known();
     ours["parshall"] = json!({
-        "samples": [{"at": 1001.0, "valid": true}, {"at": 1002.0, "valid": false}], "why": "it fell short",
+        "samples": [
+            {"at": 1001.0, "valid": true, "ways": [{"latency": {"p50": 2e3, "p99": 9e3, "max": 1e4}}, {"latency": null}]},
+            {"at": 1002.0, "valid": false},
+        ],
+        "why": "it fell short",
         "highest": {"max_pps": 1.25e6, "allowed": 0.001},
         "streams": [{"name": "s", "flow": {"measured": 9, "min": 1000, "p50": 2000}}, {"name": "t", "flow": null}],
     });
-    let text = ours.to_string().replace("\"1002.0\":", "\"1002.000\":");
+    let text = ours.to_string().replace(".0\":", ".000\":");
     let test = &read("ours", &text).unwrap()[0];
     let valid: Vec<bool> = test.curves[0].samples.iter().map(|s| s.is_valid).collect();
     assert_eq!(valid[..3], [true, false, true]);
+    let latency: Vec<_> = test.curves[0].samples.iter().map(|s| s.latency).collect();
+    let measured = Spread {
+        p50: 2e3,
+        p99: 9e3,
+        max: 1e4,
+    };
+    assert_eq!(latency[..3], [Some(measured), None, None]);
+    assert!(test.curves[1].samples.iter().all(|s| s.latency.is_none()));
     assert!(test.remarks[0].contains("1.250 Mpps") && test.remarks[0].contains("0.1 %"));
     assert_eq!(test.latencies.len(), 1);
     assert_eq!(

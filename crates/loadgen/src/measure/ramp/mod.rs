@@ -13,6 +13,7 @@ use crate::measure::trial::{self, RESIDUAL, Trial};
 use crate::measure::way::{self, Reading};
 use crate::model::units::Pps;
 
+use self::sample::Moment;
 pub use self::sample::{Sample, WaySample};
 pub use self::verdict::Highest;
 
@@ -149,7 +150,7 @@ pub fn run(
     let before = Reading::all(paths);
     let begin = clock.now();
     let mut steady = Steady::new(&before, begin, plan.ramp + plan.hold);
-    let result = climb(plan, paths, clock, &before, &mut steady, watch);
+    let result = climb(plan, paths, clock, &mut steady, watch);
     let (seconds, at_end, stopped) = trial::stop(paths, begin, clock);
     let end = begin.after(Duration::from_secs_f64(seconds));
     let samples = result?;
@@ -179,7 +180,6 @@ fn climb(
     plan: &Plan,
     paths: &mut [Path],
     clock: &dyn Clock,
-    before: &[Reading],
     steady: &mut Steady,
     watch: &mut dyn FnMut(&Sample),
 ) -> Result<Vec<Sample>, Failure> {
@@ -189,9 +189,10 @@ fn climb(
     let begin = clock.now();
     let end = begin.after(plan.ramp + plan.hold);
     let sample = plan.sample.max(Duration::from_millis(1));
+    let first = Moment::new(begin, paths);
     trial::start(paths, plan.rate(Duration::ZERO))?;
     let (mut samples, mut step) = (Vec::new(), 1);
-    let (mut last, mut last_at) = (before.to_vec(), begin);
+    let mut last = None;
     let mut next_sample = begin.after(sample);
     loop {
         let next_step = if step < plan.steps {
@@ -214,11 +215,11 @@ fn climb(
             steady.look(paths, clock);
         }
         if next == next_sample {
-            let (now, readings) = (clock.now(), Reading::all(paths));
-            let taken = sample::take(begin, now, now.since(last_at), before, &last, &readings);
+            let now = Moment::new(clock.now(), paths);
+            let taken = now.sample(&first, last.as_ref().unwrap_or(&first));
             watch(&taken);
             samples.push(taken);
-            (last, last_at) = (readings, now);
+            last = Some(now);
             next_sample = next_sample.after(sample);
         }
         if next == end {

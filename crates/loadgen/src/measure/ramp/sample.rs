@@ -1,11 +1,10 @@
 //! One interval of a ramp.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use crate::clock::Nanos;
-use crate::device::Count;
+use crate::device::{Count, Path};
+use crate::histogram::{Counts, Times};
 use crate::measure::way::{Reading, SHORTFALL, WayResult};
 use crate::model::units::{Bits, WIRE_OVERHEAD};
 
@@ -28,6 +27,9 @@ pub struct WaySample {
     pub rx_l1_bps: f64,
     /// Share of the packets sent in the interval that did not come back in it, from 0.0 to 1.0.
     pub loss: f64,
+    /// How long packets took that came back in the interval, of all streams together that measure
+    /// it; None if none came.
+    pub latency: Option<Times>,
     /// Counts since the ramp began.
     pub total: WayResult,
 }
@@ -76,6 +78,7 @@ impl WaySample {
             tx_l1_bps: per_second(l1(sent)),
             rx_l1_bps: per_second(l1(received)),
             loss: interval.loss(),
+            latency: None,
             total,
         }
     }
@@ -99,27 +102,44 @@ fn is_whole(interval: &WayResult) -> bool {
     missing as f64 <= SHORTFALL * interval.offered as f64
 }
 
-pub(super) fn take(
-    begin: Nanos,
-    now: Nanos,
-    length: Duration,
-    first: &[Reading],
-    last: &[Reading],
-    readings: &[Reading],
-) -> Sample {
-    let mut valid = true;
-    let ways = readings
-        .iter()
-        .zip(first.iter().zip(last))
-        .map(|(reading, (first, last))| {
-            let interval = reading.since(last);
+/// The paths at one moment.
+pub(super) struct Moment {
+    at: Nanos,
+    readings: Vec<Reading>,
+    /// How long packets took until then, by path.
+    times: Vec<Option<Counts>>,
+}
+
+impl Moment {
+    /// Reads the paths at `at`, which is now.
+    pub fn new(at: Nanos, paths: &[Path]) -> Self {
+        Self {
+            at,
+            readings: Reading::all(paths),
+            times: paths.iter().map(|path| path.rx.times()).collect(),
+        }
+    }
+
+    /// Directions in the interval from `last` to this one, of a ramp that began at `first`.
+    pub fn sample(&self, first: &Self, last: &Self) -> Sample {
+        let seconds = self.at.since(last.at).as_secs_f64();
+        let mut valid = true;
+        let ways = self.readings.iter().zip(&self.times).enumerate();
+        let ways = ways.map(|(way, (reading, times))| {
+            let interval = reading.since(&last.readings[way]);
             valid &= is_whole(&interval);
-            WaySample::new(&interval, reading.since(first), length.as_secs_f64())
+            let latency = times.as_ref().zip(last.times[way].as_ref());
+            let latency = latency.map(|(now, before)| now.since(before));
+            WaySample {
+                latency: latency.filter(|times| times.measured > 0),
+                ..WaySample::new(&interval, reading.since(&first.readings[way]), seconds)
+            }
         });
-    let ways = ways.collect();
-    Sample {
-        at: now.since(begin).as_secs_f64(),
-        ways,
-        valid,
+        let ways = ways.collect();
+        Sample {
+            at: self.at.since(first.at).as_secs_f64(),
+            ways,
+            valid,
+        }
     }
 }

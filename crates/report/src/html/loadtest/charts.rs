@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::super::chart::{Chart, MEGA, STYLES};
 use super::super::percent;
 use super::Group;
-use crate::loadtest::{Curve, Sample};
+use crate::loadtest::{Curve, Sample, Spread};
 
 const GRAY: &str = "#8a8a8a";
 
 /// A curve with its name and its place among the styles.
 type Named<'a> = (String, usize, &'a Curve);
 
-/// The graph over time, if there is a test over time, and that over the rate, if there is any. `index` is that of the
-/// group.
+/// The graphs over time, if there is a test over time, and that over the rate, if there is any.
+/// `index` is that of the group.
 pub(super) fn of(index: usize, group: &Group<'_>, threshold: f64) -> Vec<Chart> {
     let curves = group.tests.iter().flat_map(|test| {
         let curves = test.curves.iter();
@@ -24,6 +24,7 @@ pub(super) fn of(index: usize, group: &Group<'_>, threshold: f64) -> Vec<Chart> 
     let mut charts = Vec::new();
     if !over_time.is_empty() {
         charts.push(time(index, group, &over_time, threshold));
+        charts.extend(latency(index, group, &over_time));
     }
     if !curves.is_empty() {
         charts.push(rate(index, group, &curves, threshold));
@@ -54,6 +55,45 @@ fn time(index: usize, group: &Group<'_>, curves: &[&Named<'_>], threshold: f64) 
         data,
         layout: layout("seconds", "x unified"),
     }
+}
+
+/// Latencies over the seconds, if any were measured.
+fn latency(index: usize, group: &Group<'_>, curves: &[&Named<'_>]) -> Option<Chart> {
+    let figures: [(&str, &str, fn(&Spread) -> f64); 3] = [
+        ("median", "solid", |s| s.p50),
+        ("99 %", "dash", |s| s.p99),
+        ("most", "dot", |s| s.max),
+    ];
+    let mut data = Vec::new();
+    for (name, style, curve) in curves {
+        if curve.samples.iter().all(|s| s.latency.is_none()) {
+            continue;
+        }
+        let (color, _, _) = STYLES[style % STYLES.len()];
+        let seconds: Vec<usize> = (1..=curve.samples.len()).collect();
+        data.extend(figures.iter().map(|(figure, dash, of)| {
+            let micros = |s: &Sample| s.latency.as_ref().map(|l| of(l) / 1000.0);
+            json!({
+                "type": "scatter", "mode": "lines", "name": format!("{name}: {figure}"), "x": seconds,
+                "y": curve.samples.iter().map(micros).collect::<Vec<_>>(),
+                "line": { "color": color, "width": 2, "dash": dash },
+                "hovertemplate": "%{y:.1f} µs",
+            })
+        }));
+    }
+    (!data.is_empty()).then(|| Chart {
+        id: format!("latency{index}"),
+        title: format!("{}: latency over time", group.profile),
+        about: "How long the packets took that came back in each second, of all streams that \
+                measure it."
+            .to_owned(),
+        data,
+        layout: json!({
+            "hovermode": "x unified",
+            "xaxis": { "title": { "text": "seconds" }, "rangemode": "tozero" },
+            "yaxis": { "title": { "text": "latency, µs" }, "type": "log" },
+        }),
+    })
 }
 
 /// Rates come back, and loss, over the rate sent.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::html::tests::assert_drawn;
-use crate::loadtest::{Latency, read};
+use crate::loadtest::{Latency, Spread, read};
 use crate::model::{Machine, Run};
 use crate::setup::Word;
 
@@ -117,4 +117,14 @@ fn hostile_names_stay_text() {
 fn a_browser_draws_the_curves() {
     // Two tests of two ways: each sent, came back and lost something, or not.
     assert_drawn(&load_tests(&tests(), &DRAWING), "time0", 2 * 2 * 3);
+    // One that measured latency one way: half, most, and nearly all.
+    let mut tests = tests();
+    for sample in &mut tests[0].curves[1].samples[1..] {
+        sample.latency = Some(Spread {
+            p50: 2e3,
+            p99: 9e3,
+            max: 1e4,
+        });
+    }
+    assert_drawn(&load_tests(&tests, &DRAWING), "latency0", 3);
 }
