@@ -256,5 +256,14 @@ fn a_latency_stream_keeps_its_rate_beside_one_that_is_scaled() {
     let [plain, latency] = sent;
     assert!(latency > 0.0, "{block}");
     assert!((plain - 20.0 * latency).abs() < 0.1 * plain, "{sent:?}");
-    assert_eq!(block["streams"][1]["flow"]["measured"], latency as u64);
+    let flow = &block["streams"][1]["flow"];
+    assert_eq!(flow["measured"], latency as u64);
+    // The second has its latencies, too: those of the packets that were back by then.
+    let second = &block["samples"][0]["ways"][0]["latency"];
+    let measured = second["measured"].as_u64().expect("latencies");
+    assert!(0 < measured && measured <= latency as u64, "{second}");
+    assert!(
+        second["max"].as_u64() <= flow["max"].as_u64().map(|max| max + max / 100),
+        "{second}"
+    );
 }

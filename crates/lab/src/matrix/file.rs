@@ -31,8 +31,7 @@ struct File {
     title: String,
     axes: IndexMap<String, Vec<Text>>,
     along: Option<Spanned<String>>,
-    #[serde(default = "five")]
-    rounds: u32,
+    rounds: Option<Spanned<u32>>,
     device: Scalar,
     io: Option<Scalar>,
     size: Option<Scalar>,
@@ -53,9 +52,7 @@ struct File {
 }
 
 /// Runs of each configuration where the file says nothing.
-fn five() -> u32 {
-    5
-}
+const ROUNDS: u32 = 5;
 
 /// A matrix to be measured.
 #[derive(Debug, Clone)]
@@ -109,6 +106,9 @@ impl Plan {
 
     fn of(text: &str, parshall: &str) -> Result<Self, String> {
         let file: File = serde_saphyr::from_str(text).map_err(|e| format!(": {e}"))?;
+        if let Some(rounds) = file.rounds.as_ref().filter(|rounds| rounds.value == 0) {
+            return Err(wrong(rounds, "rounds", "at least one is needed"));
+        }
         let axes = file.axes().map_err(|e| format!(": {e}"))?;
         let last = axes.last().map(|axis| axis.name.clone());
         let along = match &file.along {
@@ -129,6 +129,14 @@ impl Plan {
             Ok(Configuration { at, device })
         });
         let configurations = configurations.collect::<Result<Vec<_>, String>>()?;
+        let routers = |of: &Configuration| matches!(&of.device, Device::Lab(case) if case.dut == Dut::Parshall);
+        if let (Some(router), false) = (&file.router, configurations.iter().any(routers)) {
+            return Err(wrong(
+                router,
+                "router",
+                "only Parshall reads it, and no device is one",
+            ));
+        }
         let is_command = matches!(configurations[0].device, Device::Command(_));
         let unit = match &file.unit {
             Some(unit) => unit.value.0.clone(),
@@ -139,7 +147,7 @@ impl Plan {
             title: file.title,
             along,
             unit,
-            rounds: file.rounds,
+            rounds: file.rounds.map_or(ROUNDS, |rounds| rounds.value),
             configurations,
             axes,
         })
@@ -149,9 +157,6 @@ impl Plan {
 impl File {
     /// The axes, if they can be used.
     fn axes(&self) -> Result<Vec<Axis>, String> {
-        if self.rounds == 0 {
-            return Err("`rounds`: at least one is needed".to_owned());
-        }
         if self.axes.is_empty() {
             return Err("`axes`: at least one is needed".to_owned());
         }
@@ -488,11 +493,15 @@ router: |
             ),
             (
                 format!("{ROUTES}rounds: 0\n"),
-                "m.yaml: `rounds`: at least one is needed",
+                "m.yaml:10: `rounds`: at least one is needed",
             ),
             (
                 format!("{ROUTES}budget: soon\n"),
                 "m.yaml:10: `budget`: `soon`: expected seconds",
+            ),
+            (
+                format!("{kernel}router: \"workers: 2\"\n"),
+                "m.yaml:3: `router`: only Parshall reads it, and no device is one",
             ),
             (
                 format!("{kernel}measure: true\n"),

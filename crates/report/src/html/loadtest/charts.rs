@@ -59,10 +59,13 @@ fn time(index: usize, group: &Group<'_>, curves: &[&Named<'_>], threshold: f64) 
 
 /// Latencies over the seconds, if any were measured.
 fn latency(index: usize, group: &Group<'_>, curves: &[&Named<'_>]) -> Option<Chart> {
-    let figures: [(&str, &str, fn(&Spread) -> f64); 3] = [
-        ("median", "solid", |s| s.p50),
-        ("99 %", "dash", |s| s.p99),
-        ("most", "dot", |s| s.max),
+    let micros = |of: fn(&Spread) -> f64| {
+        move |s: &Sample| s.latency.as_ref().map(|latency| of(latency) / 1000.0)
+    };
+    let figures = [
+        ("median", "solid", micros(|s| s.p50)),
+        ("99 %", "dash", micros(|s| s.p99)),
+        ("most", "dot", micros(|s| s.max)),
     ];
     let mut data = Vec::new();
     for (name, style, curve) in curves {
@@ -72,10 +75,9 @@ fn latency(index: usize, group: &Group<'_>, curves: &[&Named<'_>]) -> Option<Cha
         let (color, _, _) = STYLES[style % STYLES.len()];
         let seconds: Vec<usize> = (1..=curve.samples.len()).collect();
         data.extend(figures.iter().map(|(figure, dash, of)| {
-            let micros = |s: &Sample| s.latency.as_ref().map(|l| of(l) / 1000.0);
             json!({
                 "type": "scatter", "mode": "lines", "name": format!("{name}: {figure}"), "x": seconds,
-                "y": curve.samples.iter().map(micros).collect::<Vec<_>>(),
+                "y": curve.samples.iter().map(of).collect::<Vec<_>>(),
                 "line": { "color": color, "width": 2, "dash": dash },
                 "hovertemplate": "%{y:.1f} µs",
             })
