@@ -1,17 +1,18 @@
-//! The access control lists of the configuration, as the router has them.
+//! The access control lists and policies of the configuration, as the router has them.
 
 use std::collections::BTreeMap;
 
-use control::config::rules::{Lists, rules};
-use control::config::{Address, Desired, PrefixList, Term};
+use control::config::rules::{self, Lists};
+use control::config::{Address, Desired, Fields, Policy, PrefixList, Term};
 use router::Change;
 
 use crate::routing::Routing;
 
-/// The ACLs, and the prefix lists that they name.
+/// The ACLs and policies, and the prefix lists that they name.
 pub struct Filters {
     lists: Lists,
     acls: BTreeMap<String, Vec<Term>>,
+    policies: BTreeMap<String, Policy>,
 }
 
 impl Filters {
@@ -23,14 +24,19 @@ impl Filters {
         let mut filters = Filters {
             lists: config.prefixlists.clone(),
             acls: BTreeMap::new(),
+            policies: BTreeMap::new(),
         };
         for (name, acl) in &config.acls {
             filters.set_acl(name, Some(&acl.terms), routing)?;
         }
+        for (name, policy) in &config.policies {
+            filters.set_policy(name, Some(policy), routing)?;
+        }
         Ok(filters)
     }
 
-    /// A prefix list has these members from now on, in all ACLs that name it; `None`: it goes.
+    /// A prefix list has these members from now on, in all ACLs and policies that name it; `None`:
+    /// it goes.
     ///
     /// # Errors
     /// The router's.
@@ -50,14 +56,19 @@ impl Filters {
                 self.lists.insert(name.to_owned(), list);
             }
         }
-        let names = |term: &Term| {
-            let mut ends = [&term.source, &term.destination].into_iter().flatten();
-            ends.any(|end| end == name)
-        };
-        let with = self.acls.iter();
-        let with = with.filter(|(_, terms)| terms.iter().any(names));
-        let changes: Result<Vec<_>, _> = with.map(|(acl, terms)| self.change(acl, terms)).collect();
-        routing.configure(changes?).map_err(|e| e.to_string())
+        let names = |fields: &Fields| fields.lists().any(|list| list == name);
+        let mut changes = Vec::new();
+        for (acl, terms) in &self.acls {
+            if terms.iter().any(|term| names(&term.fields)) {
+                changes.push(self.acl(acl, terms)?);
+            }
+        }
+        for (name, policy) in &self.policies {
+            if policy.rules.iter().any(|rule| names(&rule.fields)) {
+                changes.push(self.policy(name, policy));
+            }
+        }
+        routing.configure(changes).map_err(|e| e.to_string())
     }
 
     /// An ACL has these terms from now on; `None`: it goes.
@@ -71,7 +82,7 @@ impl Filters {
         routing: &mut Routing,
     ) -> Result<(), String> {
         let change = match terms {
-            Some(terms) => self.change(name, terms)?,
+            Some(terms) => self.acl(name, terms)?,
             None => Change::AclDelete(name.to_owned()),
         };
         routing.configure(vec![change]).map_err(|e| e.to_string())?;
@@ -82,8 +93,30 @@ impl Filters {
         Ok(())
     }
 
-    fn change(&self, name: &str, terms: &[Term]) -> Result<Change, String> {
-        let rules = rules(terms, &self.lists);
+    /// A policy is this from now on; `None`: it goes.
+    ///
+    /// # Errors
+    /// The router's.
+    pub fn set_policy(
+        &mut self,
+        name: &str,
+        policy: Option<&Policy>,
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let change = match policy {
+            Some(policy) => self.policy(name, policy),
+            None => Change::PolicyDelete(name.to_owned()),
+        };
+        routing.configure(vec![change]).map_err(|e| e.to_string())?;
+        match policy {
+            Some(policy) => self.policies.insert(name.to_owned(), policy.clone()),
+            None => self.policies.remove(name),
+        };
+        Ok(())
+    }
+
+    fn acl(&self, name: &str, terms: &[Term]) -> Result<Change, String> {
+        let rules = rules::rules(terms, &self.lists);
         let rules = rules.map_err(|term| {
             format!("permit+reflect of acl {name} term {term}: not supported yet")
         })?;
@@ -91,5 +124,21 @@ impl Filters {
             name: name.to_owned(),
             rules,
         })
+    }
+
+    fn policy(&self, name: &str, policy: &Policy) -> Change {
+        Change::PolicySet {
+            name: name.to_owned(),
+            policy: rules::policy(policy, &self.lists),
+        }
+    }
+
+    /// The policies, as the router has been told.
+    #[cfg(test)]
+    pub fn policies(&self) -> Vec<Change> {
+        let policies = self.policies.iter();
+        policies
+            .map(|(name, policy)| self.policy(name, policy))
+            .collect()
     }
 }

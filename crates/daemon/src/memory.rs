@@ -148,7 +148,7 @@ mod tests {
         let little = of(256, 0);
         let tables = config::Tables {
             ip4_routes: Some(2_000_000),
-            ip6_routes: None,
+            ..config::Tables::default()
         };
         let wanted = usual(little).for_ip4_routes(2_000_000);
         assert_eq!(sizes(little, tables), wanted);
@@ -176,6 +176,7 @@ mod tests {
         let tables = config::Tables {
             ip4_routes: Some(50_000_000),
             ip6_routes: Some(1000),
+            ..config::Tables::default()
         };
         let sizes = sizes(of(2000, 0), tables);
         let error = check(of(2000, 0), tables, sizes, MIB).unwrap_err();

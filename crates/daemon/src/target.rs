@@ -230,6 +230,19 @@ impl Daemon {
             }
             Item::Input { of, acls } => self.set_acls(of, Direction::Input, acls, there),
             Item::Output { of, acls } => self.set_acls(of, Direction::Output, acls, there),
+            Item::Policy { name, policy } => {
+                let policy = there.then_some(policy);
+                self.filters.set_policy(name, policy, &mut self.routing)
+            }
+            Item::Firewall {
+                of,
+                direction,
+                policy,
+            } => {
+                let policy = there.then_some(policy);
+                let routing = &mut self.routing;
+                self.interfaces.set_policy(of, *direction, policy, routing)
+            }
             Item::Sflow(settings) => self.set_sflow(there.then_some(settings)),
             Item::Sampled { of } => self.set_sampled(of, there),
             // Without effect: what is borrowed are addresses as any others; that members have the MTU

@@ -8,8 +8,9 @@ use router::change::{Mac, Tunnel};
 
 use super::forms::{self, Address};
 use super::model::{
-    self, Acl, Attached, Balance, BondMode, BridgeSettings, Config, Control, Encapsulation, Hop,
-    Mode, Named, Port, PortKind, PrefixList, Sflow, State, Tables, Tap, TapHost, Workers,
+    self, Acl, Attached, Balance, BondMode, BridgeSettings, Config, Control, Encapsulation,
+    Firewall, Hop, Mode, Named, Policy, Port, PortKind, PrefixList, Sflow, State, Tables, Tap,
+    TapHost, Workers,
 };
 use super::problem::{Findings, place};
 use super::rules::{self, Lists, MOST_RULES};
@@ -24,17 +25,19 @@ pub struct Desired {
     pub interfaces: Vec<Interface>,
     /// Bridge domains.
     pub bridges: Vec<Bridge>,
-    /// Lists of networks that ACLs name.
+    /// Lists of networks that ACLs and policies name.
     pub prefixlists: Named<PrefixList>,
     /// Access control lists.
     pub acls: Named<Acl>,
+    /// Policies of the firewall.
+    pub policies: Named<Policy>,
     /// Samples of packets: who gets them and how many there are; `None`: there are none.
     pub sflow: Option<Sflow>,
     /// Static routes, for the kernel to have.
     pub routes: Vec<Route>,
     /// The threads that forward packets.
     pub workers: Workers,
-    /// The sizes of the routing tables.
+    /// The sizes of the tables.
     pub tables: Tables,
     /// Path of the network namespace in which the network devices and routes live; `None`: that of
     /// the process.
@@ -64,6 +67,8 @@ pub struct Interface {
     pub l2: Option<Layer2>,
     /// The ACLs of its packets.
     pub acls: Attached,
+    /// The policies of what is forwarded.
+    pub firewall: Firewall,
     /// Its packets are sampled.
     pub sampled: bool,
     /// Its kind.
@@ -162,6 +167,7 @@ impl Interface {
             up: true,
             l2: None,
             acls: Attached::default(),
+            firewall: Firewall::default(),
             sampled: false,
             kind,
         }
@@ -371,6 +377,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
         bridges: bridges.collect(),
         prefixlists: config.prefixlists.clone(),
         acls: config.acls.clone(),
+        policies: config.policies.clone(),
         sflow: config.sflow,
         routes: routes.collect(),
         workers: config.workers.clone(),
@@ -388,6 +395,7 @@ fn loopback(view: &AllInterfaces<'_>, (name, loopback): (&String, &model::Loopba
         lcp: loopback.lcp.clone(),
         mtu: loopback.mtu,
         addresses: addresses.unwrap_or_default(),
+        firewall: loopback.firewall.clone(),
         ..Interface::plain(name, Kind::Loopback)
     }
 }
@@ -451,6 +459,7 @@ fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> 
         up: entry.state == State::Up,
         l2: connect.or_else(bridge).or_else(bond),
         acls: entry.acls.cloned().unwrap_or_default(),
+        firewall: entry.firewall.clone(),
         sampled: is_sampled(entry),
         ..Interface::plain(&entry.name, kind)
     }
@@ -519,6 +528,7 @@ impl Refusing<'_> {
         }
         self.sflow(config);
         self.acls(config);
+        self.policies(config);
         for (name, loopback) in &config.loopbacks {
             if loopback.vrf.is_some() {
                 let path = ["loopbacks".into(), name.into(), "vrf".into()];
@@ -572,7 +582,10 @@ impl Refusing<'_> {
                 let what = format!("permit+reflect of acl {name} term {term}");
                 self.unsupported(&path, &what);
             }
-            let count = rules::count(&acl.terms, &config.prefixlists);
+            let count = rules::count(
+                acl.terms.iter().map(|term| &term.fields),
+                &config.prefixlists,
+            );
             if count > MOST_RULES {
                 let message = format!(
                     "acl {name} comes to {count} rules, one for each source and destination; there \
@@ -580,6 +593,22 @@ impl Refusing<'_> {
                 );
                 let help = "shorten its prefix lists";
                 self.refuse(&["acls".into(), name.into()], message, help);
+            }
+        }
+    }
+
+    /// Policies that are too large.
+    fn policies(&mut self, config: &Config) {
+        for (name, policy) in &config.policies {
+            let rules = policy.rules.iter();
+            let count = rules::count(rules.map(|rule| &rule.fields), &config.prefixlists);
+            if count > MOST_RULES {
+                let message = format!(
+                    "policy {name} comes to {count} matches, one for each source and destination of \
+                     a rule; there can be {MOST_RULES}"
+                );
+                let help = "shorten its prefix lists";
+                self.refuse(&["policies".into(), name.into()], message, help);
             }
         }
     }
@@ -599,6 +628,15 @@ impl Refusing<'_> {
         if is_l2 && entry.acls.is_some_and(any) {
             let what = format!("acls of {} {} at layer 2", entry.word(), entry.name);
             self.unsupported(&field(entry, "acls"), &what);
+        }
+        if is_l2 && *entry.firewall != Firewall::default() {
+            let message = format!(
+                "{} {} has a firewall and is at layer 2, where nothing is routed",
+                entry.word(),
+                entry.name
+            );
+            let help = "give the policies to the interface that routes: the bridge's BVI, the bond";
+            self.refuse(&field(entry, "firewall"), message, help);
         }
     }
 

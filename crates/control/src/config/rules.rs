@@ -1,25 +1,25 @@
-//! The rules that the router makes of the terms of an ACL.
+//! The rules that the router makes of the terms of an ACL, and its policies.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-use router::Prefix;
 use router::acl::{Match, Packets, Rule};
+use router::{Prefix, firewall};
 
 use super::forms::{self, Address};
-use super::model::{Action, Family, Named, PrefixList, Term, Value};
+use super::model::{Action, Family, Fields, Named, Policy, PrefixList, Term, Value, policy};
 
-/// Most rules that an ACL may come to.
+/// Most rules that an ACL may come to, and most matches of the rules of a policy.
 pub const MOST_RULES: usize = 100_000;
 
-/// The prefix lists that terms may name.
+/// The prefix lists that terms and rules may name.
 pub type Lists = Named<PrefixList>;
 
-/// Number of rules that terms come to: of each one, as many as its sources and destinations have
-/// pairs of one family.
-pub fn count(terms: &[Term], lists: &Lists) -> usize {
-    let of = |term: &Term| {
-        let [source, destination] = ends(term, lists);
+/// Number of matches that terms or rules come to: of each one, as many as its sources and
+/// destinations have pairs of one family.
+pub fn count<'f>(all: impl Iterator<Item = &'f Fields>, lists: &Lists) -> usize {
+    let of = |fields: &Fields| {
+        let [source, destination] = ends(fields, lists);
         let of = |ends: &[Prefix], v4| {
             ends.iter()
                 .filter(|p| matches!(p, Prefix::V4(_)) == v4)
@@ -28,7 +28,7 @@ pub fn count(terms: &[Term], lists: &Lists) -> usize {
         let pairs = |v4| of(&source, v4).saturating_mul(of(&destination, v4));
         pairs(true).saturating_add(pairs(false))
     };
-    terms.iter().map(of).fold(0, usize::saturating_add)
+    all.map(of).fold(0, usize::saturating_add)
 }
 
 /// The rules that terms come to, in their order.
@@ -37,20 +37,58 @@ pub fn count(terms: &[Term], lists: &Lists) -> usize {
 /// The first term that lets answers pass, from 1: that takes a memory of flows, which there is not.
 pub fn rules(terms: &[Term], lists: &Lists) -> Result<Vec<Rule>, usize> {
     let reflects = |term: &Term| term.action == Action::Reflect;
-    match terms.iter().position(reflects) {
-        Some(at) => Err(at + 1),
-        None => Ok(terms
-            .iter()
-            .flat_map(|term| rules_of(term, lists))
-            .collect()),
+    if let Some(at) = terms.iter().position(reflects) {
+        return Err(at + 1);
+    }
+    let of = |term: &Term| {
+        let permit = term.action == Action::Permit;
+        let packets = packets(&term.fields, lists).into_iter();
+        packets.map(move |packets| Rule { permit, packets })
+    };
+    Ok(terms.iter().flat_map(of).collect())
+}
+
+/// The policy as the router has it: a rule for each, also for one that matches nothing.
+pub fn policy(policy: &Policy, lists: &Lists) -> firewall::Policy {
+    let rules = policy.rules.iter().map(|rule| firewall::Rule {
+        action: action(rule.action),
+        states: states(&rule.state),
+        packets: packets(&rule.fields, lists),
+        limit: rule.limit,
+    });
+    firewall::Policy {
+        rules: rules.collect(),
+        default: action(policy.default),
     }
 }
 
-fn rules_of(term: &Term, lists: &Lists) -> Vec<Rule> {
-    let [sources, destinations] = ends(term, lists);
-    let protocol = term.protocol_number().ok().filter(|number| *number != 0);
-    let [source_ports, destination_ports] = ports(term);
-    let permit = term.action == Action::Permit;
+fn action(action: policy::Action) -> firewall::Action {
+    match action {
+        policy::Action::Accept => firewall::Action::Accept,
+        policy::Action::Drop => firewall::Action::Drop,
+        policy::Action::Reject => firewall::Action::Reject,
+    }
+}
+
+fn states(states: &[policy::State]) -> firewall::States {
+    if states.is_empty() {
+        return firewall::States::ALL;
+    }
+    let states = states.iter().map(|state| match state {
+        policy::State::New => firewall::State::New,
+        policy::State::Established => firewall::State::Established,
+        policy::State::Related => firewall::State::Related,
+        policy::State::Invalid => firewall::State::Invalid,
+    });
+    states.fold(firewall::States::NONE, firewall::States::with)
+}
+
+/// The packets that have these fields: one match for each pair of a source and a destination of
+/// one family.
+fn packets(fields: &Fields, lists: &Lists) -> Vec<Packets> {
+    let [sources, destinations] = ends(fields, lists);
+    let protocol = fields.protocol_number().ok().filter(|number| *number != 0);
+    let [source_ports, destination_ports] = ports(fields);
     let pairs = sources
         .iter()
         .flat_map(|source| destinations.iter().map(move |to| (source, to)));
@@ -71,27 +109,27 @@ fn rules_of(term: &Term, lists: &Lists) -> Vec<Rule> {
         })),
         _ => None,
     });
-    packets.map(|packets| Rule { permit, packets }).collect()
+    packets.collect()
 }
 
-/// Ports of a term, or its ICMP types and codes.
-fn ports(term: &Term) -> [RangeInclusive<u16>; 2] {
+/// Ports that are asked for, or ICMP types and codes.
+fn ports(fields: &Fields) -> [RangeInclusive<u16>; 2] {
     let range = |of: &Option<Value>, read: fn(&Value) -> Option<(u64, u64)>| {
         let (low, high) = read(of.as_ref()?)?;
         let end = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
         Some(end(low)..=end(high))
     };
     let all = 0..=u16::MAX;
-    let kind = range(&term.icmp_type, Value::icmp);
-    let code = range(&term.icmp_code, Value::icmp);
-    let source = range(&term.source_port, Value::ports);
-    let destination = range(&term.destination_port, Value::ports);
+    let kind = range(&fields.icmp_type, Value::icmp);
+    let code = range(&fields.icmp_code, Value::icmp);
+    let source = range(&fields.source_port, Value::ports);
+    let destination = range(&fields.destination_port, Value::ports);
     [kind.or(source), code.or(destination)].map(|range| range.unwrap_or_else(|| all.clone()))
 }
 
-/// Sources and destinations of a term, those of its family.
-fn ends(term: &Term, lists: &Lists) -> [Vec<Prefix>; 2] {
-    [&term.source, &term.destination].map(|text| {
+/// Sources and destinations, those of the family.
+fn ends(fields: &Fields, lists: &Lists) -> [Vec<Prefix>; 2] {
+    [&fields.source, &fields.destination].map(|text| {
         let all = match text.as_deref() {
             None | Some("any") => vec![
                 Prefix::new(Ipv4Addr::UNSPECIFIED, 0),
@@ -107,8 +145,8 @@ fn ends(term: &Term, lists: &Lists) -> [Vec<Prefix>; 2] {
             }
         };
         let is_of_family = |prefix: &Prefix| match prefix {
-            Prefix::V4(_) => term.family != Family::Ipv6,
-            Prefix::V6(_) => term.family != Family::Ipv4,
+            Prefix::V4(_) => fields.family != Family::Ipv6,
+            Prefix::V6(_) => fields.family != Family::Ipv4,
         };
         all.into_iter().flatten().filter(is_of_family).collect()
     })

@@ -10,7 +10,7 @@ use router::change::Mac;
 
 use super::forms::Address;
 use super::model::{
-    Attached, Config, Encapsulation, Hop, Interface, Loopback, Route, State, SubInterface,
+    Attached, Config, Encapsulation, Firewall, Hop, Interface, Loopback, Route, State, SubInterface,
 };
 use super::yaml::Step;
 
@@ -57,6 +57,8 @@ pub struct AnyInterface<'c> {
     pub vrf: Option<&'c str>,
     /// ACLs that apply.
     pub acls: Option<&'c Attached>,
+    /// Policies of the firewall that apply.
+    pub firewall: &'c Firewall,
 }
 
 /// The way to a field of an interface.
@@ -103,6 +105,7 @@ impl<'c> AnyInterface<'c> {
             mpls: i.mpls.unwrap_or_default(),
             vrf: i.vrf.as_deref(),
             acls: Some(&i.acls),
+            firewall: &i.firewall,
         }
     }
 
@@ -122,6 +125,7 @@ impl<'c> AnyInterface<'c> {
             mpls: s.mpls.unwrap_or_default(),
             vrf: s.vrf.as_deref(),
             acls: Some(&s.acls),
+            firewall: &s.firewall,
         }
     }
 
@@ -141,6 +145,7 @@ impl<'c> AnyInterface<'c> {
             mpls: l.mpls.unwrap_or_default(),
             vrf: l.vrf.as_deref(),
             acls: None,
+            firewall: &l.firewall,
         }
     }
 

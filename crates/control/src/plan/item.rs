@@ -6,12 +6,13 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use router::acl::Direction;
 use router::change::Mac;
 
 use crate::config::desired::MAIN;
 use crate::config::{
-    Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Port, Sflow, State,
-    Tables, TapHost, Term, Workers,
+    Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Policy, Port, Sflow,
+    State, Tables, TapHost, Term, Workers,
 };
 
 /// A configuration, item by item, each under its [`Key`].
@@ -61,6 +62,13 @@ pub enum Item {
         name: String,
         /// Its terms, the first that fits counts.
         terms: Vec<Term>,
+    },
+    /// A policy of the firewall.
+    Policy {
+        /// Its name.
+        name: String,
+        /// It, without its description.
+        policy: Policy,
     },
     /// The VRF of an interface.
     VrfMember {
@@ -126,6 +134,15 @@ pub enum Item {
         /// Their names.
         acls: Vec<String>,
     },
+    /// The policy for what an interface forwards.
+    Firewall {
+        /// The interface.
+        of: String,
+        /// What comes in by it, or what leaves by it.
+        direction: Direction,
+        /// The policy's name.
+        policy: String,
+    },
     /// A route; without next hops a blackhole.
     Route {
         /// Its table.
@@ -181,7 +198,7 @@ pub enum Item {
     },
     /// Threads that forward packets.
     Workers(Workers),
-    /// The sizes of the routing tables.
+    /// The sizes of the tables.
     Tables(Tables),
     /// Network namespace.
     Netns {
@@ -260,6 +277,8 @@ pub enum Key {
     Input(String),
     /// [`Item::Output`] of an interface.
     Output(String),
+    /// [`Item::Firewall`] of an interface in a direction.
+    Firewall(String, Direction),
     /// [`Item::Description`] of an object.
     Description(Object),
     /// [`Item::Mac`] of an interface.
@@ -287,13 +306,15 @@ pub enum Object {
     PrefixList(String),
     /// An access control list.
     Acl(String),
+    /// A policy of the firewall.
+    Policy(String),
     /// A route by table, prefix and metric.
     Route(Table, Address, Option<u32>),
     /// Packet samples.
     Sflow,
     /// Threads that forward packets.
     Workers,
-    /// The sizes of the routing tables.
+    /// The sizes of the tables.
     Tables,
     /// Network namespace.
     Netns,
@@ -333,6 +354,7 @@ impl Item {
             Item::Lcp { of, .. } => Key::Lcp(of.clone()),
             Item::PrefixList { name, .. } => Key::Object(Object::PrefixList(name.clone())),
             Item::Acl { name, .. } => Key::Object(Object::Acl(name.clone())),
+            Item::Policy { name, .. } => Key::Object(Object::Policy(name.clone())),
             Item::VrfMember { of, .. } => Key::VrfMember(of.clone()),
             Item::BondMember { of, .. } => Key::BondMember(of.clone()),
             Item::BridgeMember { of, .. } => Key::BridgeMember(of.clone()),
@@ -341,6 +363,7 @@ impl Item {
             Item::Unnumbered { of, .. } => Key::Unnumbered(of.clone()),
             Item::Input { of, .. } => Key::Input(of.clone()),
             Item::Output { of, .. } => Key::Output(of.clone()),
+            Item::Firewall { of, direction, .. } => Key::Firewall(of.clone(), *direction),
             Item::Route {
                 table,
                 prefix,
@@ -404,6 +427,7 @@ impl fmt::Display for Object {
             Object::Bridge(name) => write!(f, "bridgedomain {name}"),
             Object::PrefixList(name) => write!(f, "prefixlist {name}"),
             Object::Acl(name) => write!(f, "acl {name}"),
+            Object::Policy(name) => write!(f, "policy {name}"),
             Object::Route(table, prefix, metric) => {
                 write!(f, "route {prefix}")?;
                 if let Some(metric) = metric {

@@ -1,8 +1,10 @@
 //! A configuration as items, with all that follows from defaults.
 
+use router::acl::Direction;
+
 use crate::config::desired::{MAIN, OpenPort};
 use crate::config::{
-    AllInterfaces, AnyInterface, Config, InterfaceKind, Route, State, Tables, Workers,
+    AllInterfaces, AnyInterface, Config, InterfaceKind, Policy, Route, State, Tables, Workers,
 };
 
 use super::item::{Found, Item, Items, Key, Kind, Object, Table};
@@ -136,6 +138,16 @@ impl Building<'_> {
             let of = of();
             self.add(Item::CrossConnect { of, target, tags });
         }
+        for direction in Direction::ALL {
+            if let Some(policy) = entry.firewall.policy(direction).cloned() {
+                let of = of();
+                self.add(Item::Firewall {
+                    of,
+                    direction,
+                    policy,
+                });
+            }
+        }
         let Some(acls) = entry.acls else { return };
         if !acls.input.is_empty() {
             let acls = acls.input.clone();
@@ -232,6 +244,16 @@ impl Building<'_> {
             let (name, terms) = (name.clone(), acl.terms.clone());
             self.add(Item::Acl { name, terms });
             self.description(object, acl.description.as_deref());
+        }
+        for (name, policy) in &config.policies {
+            let object = Object::Policy(name.clone());
+            self.description(object, policy.description.as_deref());
+            let policy = Policy {
+                description: None,
+                ..policy.clone()
+            };
+            let name = name.clone();
+            self.add(Item::Policy { name, policy });
         }
         if let Some(sflow) = config.sflow {
             self.add(Item::Sflow(sflow));

@@ -1,9 +1,13 @@
 //! The kinds of items: a row for each.
 
+use router::acl::Direction;
+
 use super::item::{Found, Item, Key, Kind, Object, Table};
 use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
 use crate::config::desired::OpenPort;
-use crate::config::{Address, Encapsulation, Hop, Port, State, Term, device_name, router_end};
+use crate::config::{
+    Address, Encapsulation, Fields, Firewall, Hop, Port, State, device_name, router_end,
+};
 
 impl Item {
     /// The interface that it is, or is a part of.
@@ -39,15 +43,20 @@ pub(super) fn rule(item: &Item) -> Rule<'_> {
             claims: vec![device(name)],
             ..Rule::setting(9, of, Shown::one("lcp", name))
         },
-        // An interface that changes its ACLs is never without.
+        // An interface that changes its ACLs or policies is never without.
         Item::PrefixList { name, members } => Rule {
             leaves: Leaves::Last,
             ..Rule::object(13, Object::PrefixList(name.clone()), Shown::of(members))
         },
         Item::Acl { name, terms } => Rule {
             leaves: Leaves::Last,
-            needs: prefix_lists(terms),
+            needs: prefix_lists(terms.iter().map(|term| &term.fields)),
             ..Rule::object(14, Object::Acl(name.clone()), Shown::of(terms))
+        },
+        Item::Policy { name, policy } => Rule {
+            leaves: Leaves::Last,
+            needs: prefix_lists(policy.rules.iter().map(|rule| &rule.fields)),
+            ..Rule::object(14, Object::Policy(name.clone()), Shown::of(policy))
         },
         Item::VrfMember { of, vrf } => {
             Rule::setting(15, of, Shown::one("vrf", vrf)).needs([Key::Object(Object::vrf(vrf))])
@@ -90,6 +99,11 @@ pub(super) fn rule(item: &Item) -> Rule<'_> {
         Item::Sampled { of } => Rule::own(25, of, Shown::one("sflow", "true")),
         Item::Input { of, acls } => filter(of, "acls input", acls),
         Item::Output { of, acls } => filter(of, "acls output", acls),
+        Item::Firewall {
+            of,
+            direction,
+            policy,
+        } => firewall(of, *direction, policy),
         Item::State { of, state } => state_of(of, *state),
         Item::Route {
             table,
@@ -246,14 +260,20 @@ fn filter<'i>(of: &'i str, field: &'static str, acls: &[String]) -> Rule<'i> {
     .needs(needs)
 }
 
-/// The prefix lists that terms name.
-fn prefix_lists(terms: &[Term]) -> Vec<Key> {
-    let ends = terms
-        .iter()
-        .flat_map(|term| [&term.source, &term.destination]);
-    let lists = ends.flatten().filter(|text| Term::is_list(text));
-    let keys = lists.cloned().map(Object::PrefixList).map(Key::Object);
-    keys.collect()
+fn firewall<'i>(of: &'i str, direction: Direction, policy: &'i str) -> Rule<'i> {
+    // It has it before it routes, also for a bridge.
+    let field = format!("firewall {}", Firewall::word(direction));
+    Rule {
+        interrupts: Interrupts::Never,
+        ..Rule::setting(15, of, Shown::Field(field.into(), policy.into()))
+    }
+    .needs([Key::Object(Object::Policy(policy.to_owned()))])
+}
+
+/// The prefix lists that terms or rules name.
+fn prefix_lists<'f>(all: impl Iterator<Item = &'f Fields>) -> Vec<Key> {
+    let lists = all.flat_map(Fields::lists).cloned();
+    lists.map(Object::PrefixList).map(Key::Object).collect()
 }
 
 fn state_of(of: &str, state: State) -> Rule<'_> {

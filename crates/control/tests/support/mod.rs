@@ -94,7 +94,10 @@ impl Memory {
                 | Change::BridgeDelete(_)
                 | Change::AclSet { .. }
                 | Change::AclDelete(_)
-                | Change::AclsAttach { .. } => panic!("that is not the kernel's"),
+                | Change::AclsAttach { .. }
+                | Change::PolicySet { .. }
+                | Change::PolicyDelete(_)
+                | Change::PolicyAttach { .. } => panic!("that is not the kernel's"),
                 Change::SourceSet { ip4, ip6 } => self.sources = (ip4, ip6),
                 Change::NeighborSet {
                     interface,

@@ -7,6 +7,7 @@ use control::config::desired::{Bridge, Layer2};
 use router::{ArpRequests, BridgeDomain, Change, DomainId, InterfaceId, L2};
 
 use super::device::Carries;
+use super::filters;
 use super::slot::{BVI_NUMBERS, Ids, Slot};
 use super::{Interfaces, Phase};
 use crate::routing::Routing;
@@ -268,6 +269,7 @@ impl Interfaces {
         if self.slots[at].ids == Ids::default() {
             let ids = Ids::take(BVI_NUMBERS, &mut routing.router);
             self.slots[at].ids = ids.ok_or_else(|| self.full())?;
+            filters::attach_policies(&self.slots[at], routing)?;
         }
         Ok(())
     }

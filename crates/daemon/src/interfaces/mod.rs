@@ -1,10 +1,10 @@
 //! The interfaces of the configuration: opened when their devices appear, given up when these
 //! vanish.
 
-mod acls;
 mod bond;
 mod change;
 mod device;
+mod filters;
 mod graveyard;
 mod host_end;
 mod kind;
@@ -124,7 +124,7 @@ impl Interfaces {
         self.started = true;
         let bridges = mem::take(&mut self.first_bridges);
         self.start_layer2(bridges, routing)?;
-        self.start_acls(routing)?;
+        self.start_filters(routing)?;
         let wanted: Vec<_> = self.slots.iter().map(|slot| slot.config.clone()).collect();
         self.opener.put_back_unwanted(&wanted);
         let (count, mut said) = (self.slots.len(), Instant::now());

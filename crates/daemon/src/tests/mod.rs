@@ -37,6 +37,8 @@ struct State {
     bridges: BTreeSet<String>,
     /// The router's access lists, and the interfaces that have them.
     acls: String,
+    /// The policies, as the router has been told.
+    policies: Vec<router::Change>,
     /// The settings of the sFlow agent.
     sflow: String,
     /// What the router has been told of each interface, by names.
@@ -127,6 +129,7 @@ impl Lab {
         State {
             bridges: bridges.map(|(_, bridge)| format!("{bridge:?}")).collect(),
             acls: self.acls(),
+            policies: self.daemon.filters.policies(),
             sflow: format!(
                 "{:?}",
                 self.daemon.sflow.settings().map(|(settings, _)| settings)

@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 65] = [
+const CONFIGS: [&str; 69] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -63,6 +63,11 @@ const CONFIGS: [&str; 65] = [
     "prefixlists: { pp: { members: [ 10.9.0.0/16, 2001:db8:9::/48 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp }, { action: permit } ] }, bb: { terms: [ { action: deny, protocol: tcp, destination-port: 22 } ] } }\ninterfaces: { e0: { acls: { input: aa, output: [ bb, aa ] } }, e1: { acls: { output: bb } } }",
     "prefixlists: { pp: { members: [ 10.8.0.0/16 ] }, qq: { members: [ 192.0.2.1 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp, destination: qq }, { action: permit } ] }, cc: { terms: [ { action: permit, protocol: icmp, icmp-type: 8 } ] } }\ninterfaces: { e0: { acls: { input: [ cc, aa ] } }, e1: { state: down, acls: { input: aa, output: cc } } }",
     "acls: { bb: { terms: [ { action: permit } ] } }\nports: { m: { null: {} } }\ninterfaces: { m: { sub-interfaces: { 5: { acls: { input: bb } } } }, e0: { acls: { output: bb } } }",
+    // Policies: of prefix lists, of sub-interfaces and BVIs, of a port that is down.
+    "prefixlists: { pp: { members: [ 10.9.0.0/16, 2001:db8:9::/48 ] } }\npolicies: { aa: { default: accept, rules: [ { action: drop, source: pp } ] }, bb: { rules: [ { action: accept, state: [ established, related ] }, { action: reject, limit: 10 } ] } }\ninterfaces: { e0: { firewall: { in: aa, out: bb } }, e1: { firewall: { out: bb } } }",
+    "prefixlists: { pp: { members: [ 10.8.0.0/16 ] }, qq: { members: [ 192.0.2.1 ] } }\npolicies: { aa: { default: reject, rules: [ { action: drop, source: pp, destination: qq } ] }, cc: {} }\nacls: { aa: { terms: [ { action: deny, source: qq } ] } }\ninterfaces: { e0: { firewall: { out: aa }, acls: { input: aa } }, e1: { state: down, firewall: { in: aa, out: cc } } }",
+    "policies: { bb: { default: accept } }\nports: { m: { null: {} } }\ninterfaces: { m: { sub-interfaces: { 5: { firewall: { in: bb } } } }, e0: { firewall: { in: bb } } }",
+    "policies: { aa: {} }\nports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop0, interfaces: [ m ] } }\nloopbacks: { loop0: { addresses: [ 10.0.0.1/24 ], firewall: { in: aa, out: aa } } }",
     // Samples: of one interface and another, to other collectors, at other rates.
     "sflow: { collector: 127.0.0.1 }\ninterfaces: { e0: { sflow: true, addresses: [ 10.0.0.1/24 ] }, e1: {} }",
     "sflow: { collector: '[::1]:9000', agent: 192.0.2.1, sampling-rate: 100 }\nports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { e0: { sflow: true }, m: { sflow: true } }",

@@ -1,7 +1,7 @@
-//! Access control lists, term by term.
+//! Access control lists, term by term, and policies, rule by rule.
 
 use crate::config::forms::{self, Address};
-use crate::config::model::{Family, Term, Value};
+use crate::config::model::{Family, Fields, Value};
 use crate::config::yaml::Step;
 
 use super::{Checker, to};
@@ -16,18 +16,39 @@ pub(super) fn check(c: &mut Checker<'_>) {
         for (index, term) in acl.terms.iter().enumerate() {
             let at = to!["acls", name, "terms", index].to_vec();
             let says = format!("acl {name} term {}", index + 1);
-            Checking { c, at, says, term }.check();
+            let fields = &term.fields;
+            Checking {
+                c,
+                at,
+                says,
+                fields,
+            }
+            .check();
+        }
+    }
+    for (name, policy) in &c.config.policies {
+        for (index, rule) in policy.rules.iter().enumerate() {
+            let at = to!["policies", name, "rules", index].to_vec();
+            let says = format!("policy {name} rule {}", index + 1);
+            let fields = &rule.fields;
+            Checking {
+                c,
+                at,
+                says,
+                fields,
+            }
+            .check();
         }
     }
 }
 
 struct Checking<'a, 'c> {
     c: &'a mut Checker<'c>,
-    /// The way to the term.
+    /// The way to the term or rule.
     at: Vec<Step>,
-    /// The beginning of messages about the term.
+    /// The beginning of messages about it.
     says: String,
-    term: &'c Term,
+    fields: &'c Fields,
 }
 
 /// The address families in which something has members.
@@ -48,7 +69,7 @@ impl Checking<'_, '_> {
         if !self.check_ends() {
             return;
         }
-        let protocol = match self.term.protocol_number() {
+        let protocol = match self.fields.protocol_number() {
             Ok(protocol) => protocol,
             Err(()) => {
                 let help = "write a number from 1 to 255, or a name such as tcp, icmp or ospf";
@@ -56,10 +77,10 @@ impl Checking<'_, '_> {
                 return;
             }
         };
-        let term = self.term;
+        let fields = self.fields;
         let ports = [
-            ("source-port", &term.source_port),
-            ("destination-port", &term.destination_port),
+            ("source-port", &fields.source_port),
+            ("destination-port", &fields.destination_port),
         ];
         for (field, value) in ports {
             let Some(value) = value else { continue };
@@ -71,8 +92,8 @@ impl Checking<'_, '_> {
             }
         }
         for (field, value) in [
-            ("icmp-code", &term.icmp_code),
-            ("icmp-type", &term.icmp_type),
+            ("icmp-code", &fields.icmp_code),
+            ("icmp-type", &fields.icmp_type),
         ] {
             let Some(value) = value else { continue };
             if ICMP.contains(&protocol) {
@@ -86,10 +107,10 @@ impl Checking<'_, '_> {
 
     /// Checks that source and destination have members, and of a common family.
     fn check_ends(&mut self) -> bool {
-        let family = self.term.family;
+        let family = self.fields.family;
         let ends = [
-            ("source", &self.term.source),
-            ("destination", &self.term.destination),
+            ("source", &self.fields.source),
+            ("destination", &self.fields.destination),
         ];
         let mut found = [None; 2];
         for ((field, value), families) in ends.into_iter().zip(&mut found) {
@@ -131,8 +152,8 @@ impl Checking<'_, '_> {
 
     fn filtered(&self, v4: bool, v6: bool) -> Families {
         Families {
-            v4: v4 && self.term.family != Family::Ipv6,
-            v6: v6 && self.term.family != Family::Ipv4,
+            v4: v4 && self.fields.family != Family::Ipv6,
+            v6: v6 && self.fields.family != Family::Ipv4,
         }
     }
 

@@ -1,6 +1,9 @@
 //! Interfaces of every kind: names, MACs, LCPs, layer 2, states.
 
+use router::acl::Direction;
+
 use crate::config::forms;
+use crate::config::model::Firewall;
 use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
 
@@ -134,13 +137,24 @@ fn layer2(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     }
 }
 
-/// VRF and ACLs that it names.
+/// VRF, policies and ACLs that it names.
 fn belongs(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     if let Some(vrf) = entry.vrf.filter(|vrf| !c.config.vrfs.contains_key(*vrf)) {
         let message = format!("{word} {name} vrf {vrf} does not exist");
         let help = format!("add it: `vrfs: {{ {vrf}: {{ table: 100 }} }}`");
         c.error(&field(entry, "vrf"), message, help);
+    }
+    for direction in Direction::ALL {
+        let policy = entry.firewall.policy(direction);
+        let unknown = policy.filter(|policy| !c.config.policies.contains_key(*policy));
+        if let Some(policy) = unknown {
+            let direction = Firewall::word(direction);
+            let message = format!("{word} {name} {direction} policy {policy} does not exist");
+            let mut path = field(entry, "firewall");
+            path.push(Step::from(direction));
+            c.error(&path, message, "add it to policies, or correct its name");
+        }
     }
     let Some(acls) = entry.acls else { return };
     for (direction, names) in [("input", &acls.input), ("output", &acls.output)] {

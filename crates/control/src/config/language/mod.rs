@@ -158,9 +158,10 @@ pub(super) static DOCUMENT: &[Field] = &[
     Field::new(
         "prefixlists",
         &vppcfg::PREFIXLISTS,
-        "Lists of networks that ACLs name",
+        "Lists of networks that ACLs and policies name",
     ),
     Field::new("acls", &vppcfg::ACLS, "Access control lists"),
+    Field::new("policies", &ours::POLICIES, "Policies of the firewall"),
     Field::new("sflow", &vppcfg::SFLOW, "Packet samples for a collector"),
     Field::new("routes", &ours::ROUTES, "Static routes"),
     Field::new(
@@ -174,7 +175,7 @@ pub(super) static DOCUMENT: &[Field] = &[
         "Devices that carry the packets of interfaces",
     ),
     Field::new("workers", &ours::WORKERS, "Threads that forward packets"),
-    Field::new("tables", &ours::TABLES, "Sizes of the routing tables"),
+    Field::new("tables", &ours::TABLES, "Sizes of the tables"),
     Field::new(
         "netns",
         &ours::NETNS,

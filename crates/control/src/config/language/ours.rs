@@ -1,6 +1,6 @@
 //! The sections that vppcfg does not have.
 
-use super::vppcfg::{DESCRIPTION, DEVICE};
+use super::vppcfg::{self, DESCRIPTION, DEVICE, FILTER_NAME};
 use super::{Field, Key, Text, Type};
 use crate::config::model;
 
@@ -17,6 +17,57 @@ static NETDEV: Type = Type::Text(
 static TABLE: Type = Type::Int {
     least: 1,
     most: 4_294_967_295,
+};
+
+pub(super) static POLICIES: Type = Type::Map {
+    key: Key::Name(FILTER_NAME),
+    of: &Type::Object(&[
+        Field::new("description", &DESCRIPTION, "Description for people"),
+        Field::new(
+            "default",
+            &VERDICT,
+            "Action on packets that no rule matches",
+        )
+        .default("drop"),
+        Field::new("rules", &RULES, "Rules; the first that matches decides"),
+    ]),
+};
+static RULES: Type = Type::List {
+    of: &RULE,
+    least: 0,
+    most: usize::MAX,
+};
+static RULE: Type = Type::Object(&[
+    Field::new("description", &DESCRIPTION, "Description for people"),
+    Field::new("action", &VERDICT, "Action on packets that match").required(),
+    Field::new("state", &STATES, "State, or several, of the packets").default("all"),
+    vppcfg::family(),
+    vppcfg::source(),
+    vppcfg::destination(),
+    vppcfg::protocol(),
+    vppcfg::source_port(),
+    vppcfg::destination_port(),
+    vppcfg::icmp_type(),
+    vppcfg::icmp_code(),
+    Field::new(
+        "limit",
+        &LIMIT,
+        "Packets a second of those that match; more are dropped",
+    ),
+]);
+static VERDICT: Type = Type::Choice(&["accept", "drop", "reject"]);
+const STATE: Type = Type::Choice(&["new", "established", "related", "invalid"]);
+static STATES: Type = Type::Either(&[
+    STATE,
+    Type::List {
+        of: &STATE,
+        least: 1,
+        most: 4,
+    },
+]);
+static LIMIT: Type = Type::Int {
+    least: 1,
+    most: u32::MAX as i64,
 };
 
 pub(super) static ROUTES: Type = Type::List {
@@ -182,7 +233,17 @@ pub(super) static TABLES: Type = Type::Object(&[
         "Number of IPv6 routes to make room for",
     )
     .default("chosen by the machine's memory"),
+    Field::new(
+        "flows",
+        &FLOWS,
+        "Number of flows that each worker makes room for",
+    )
+    .default("1000000"),
 ]);
+static FLOWS: Type = Type::Int {
+    least: 1000,
+    most: 16_000_000,
+};
 static ROOM: Type = Type::Int {
     least: 1000,
     most: tables::Sizes::MOST_ROUTES as i64,

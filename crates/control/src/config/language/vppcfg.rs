@@ -1,5 +1,5 @@
-//! The sections of vppcfg, with their limits, and the fields that we add to them: `vrf` and `acls`
-//! of interfaces.
+//! The sections of vppcfg, with their limits, and the fields that we add to them: `vrf`, `acls` and
+//! `firewall` of interfaces.
 
 use super::{Field, Key, Text, Type};
 
@@ -60,6 +60,11 @@ static ATTACHED: Type = Type::Object(&[
     ),
 ]);
 
+static FIREWALL: Type = Type::Object(&[
+    Field::new("in", &NAME, "Policy for packets that come in by it"),
+    Field::new("out", &NAME, "Policy for packets that leave by it"),
+]);
+
 const fn description() -> Field {
     Field::new("description", &DESCRIPTION, "Description for people")
 }
@@ -98,6 +103,13 @@ const fn vrf() -> Field {
 const fn acls() -> Field {
     Field::new("acls", &ATTACHED, "Access control lists to apply")
 }
+const fn firewall() -> Field {
+    Field::new(
+        "firewall",
+        &FIREWALL,
+        "Policies for packets that are forwarded",
+    )
+}
 const fn addresses(of: &'static Type) -> Field {
     Field::new("addresses", of, "Addresses with their prefix length")
 }
@@ -127,6 +139,7 @@ pub(super) static INTERFACES: Type = Type::Map {
         ),
         vrf(),
         acls(),
+        firewall(),
     ]),
 };
 
@@ -148,6 +161,7 @@ static SUBS: Type = Type::Map {
             .default("dot1q with its own number, exact-match"),
         vrf(),
         acls(),
+        firewall(),
     ]),
 };
 
@@ -173,6 +187,7 @@ pub(super) static LOOPBACKS: Type = Type::Map {
         unnumbered(),
         mpls(),
         vrf(),
+        firewall(),
     ]),
 };
 
@@ -312,14 +327,15 @@ static NETWORKS: Type = Type::List {
     most: ANY,
 };
 
+/// The name of an ACL or a policy.
+pub(super) const FILTER_NAME: Text = Text::form(
+    r"^[a-z][a-z0-9-]+$",
+    "a lower-case letter, then such letters, digits and `-`",
+)
+.long(1, 56);
+
 pub(super) static ACLS: Type = Type::Map {
-    key: Key::Name(
-        Text::form(
-            r"^[a-z][a-z0-9-]+$",
-            "a lower-case letter, then such letters, digits and `-`",
-        )
-        .long(1, 56),
-    ),
+    key: Key::Name(FILTER_NAME),
     of: &Type::Object(&[
         description(),
         Field::new("terms", &TERMS, "Terms; the first that matches decides").required(),
@@ -338,25 +354,49 @@ static TERM: Type = Type::Object(&[
         "Action on packets that match",
     )
     .required(),
+    family(),
+    source(),
+    destination(),
+    protocol(),
+    source_port(),
+    destination_port(),
+    icmp_type(),
+    icmp_code(),
+]);
+pub(super) const fn family() -> Field {
     Field::new(
         "family",
         &Type::Choice(&["ipv4", "ipv6", "any"]),
         "Address family of the packets",
     )
-    .default("any"),
-    Field::new("source", &WHO, "Network, address or prefix list").default("any"),
-    Field::new("destination", &WHO, "Network, address or prefix list").default("any"),
-    Field::new("protocol", &PROTOCOL, "Name or number").default("any"),
-    Field::new("source-port", &TRANSPORT_PORT, "Number, range or service").default("any"),
+    .default("any")
+}
+pub(super) const fn source() -> Field {
+    Field::new("source", &WHO, "Network, address or prefix list").default("any")
+}
+pub(super) const fn destination() -> Field {
+    Field::new("destination", &WHO, "Network, address or prefix list").default("any")
+}
+pub(super) const fn protocol() -> Field {
+    Field::new("protocol", &PROTOCOL, "Name or number").default("any")
+}
+pub(super) const fn source_port() -> Field {
+    Field::new("source-port", &TRANSPORT_PORT, "Number, range or service").default("any")
+}
+pub(super) const fn destination_port() -> Field {
     Field::new(
         "destination-port",
         &TRANSPORT_PORT,
         "Number, range or service",
     )
-    .default("any"),
-    Field::new("icmp-type", &ICMP, "Number or range").default("any"),
-    Field::new("icmp-code", &ICMP, "Number or range").default("any"),
-]);
+    .default("any")
+}
+pub(super) const fn icmp_type() -> Field {
+    Field::new("icmp-type", &ICMP, "Number or range").default("any")
+}
+pub(super) const fn icmp_code() -> Field {
+    Field::new("icmp-code", &ICMP, "Number or range").default("any")
+}
 static WHO: Type = Type::Text(Text::ANY.long(1, 56));
 static PROTOCOL: Type = Type::Either(&[
     Type::Int {

@@ -33,14 +33,24 @@ pub struct Acl {
     pub terms: Vec<Term>,
 }
 
-/// A term of an ACL. Where there is no value, any will do.
+/// A term of an ACL.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default)]
 pub struct Term {
     /// Words for people.
     pub description: Option<String>,
     /// The effect on a packet that matches.
     pub action: Action,
+    /// The packets that match.
+    #[serde(flatten)]
+    pub fields: Fields,
+}
+
+/// The packets that a term of an ACL or a rule of a policy matches, by their headers' fields. Where
+/// there is no value, any will do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Fields {
     /// The address family of packets that match.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub family: Family,
@@ -60,10 +70,11 @@ pub struct Term {
     pub icmp_code: Option<Value>,
 }
 
-impl Term {
-    /// Returns true if the text of a source or destination is the name of a prefix list.
-    pub fn is_list(text: &str) -> bool {
-        text != "any" && forms::network(text).is_none()
+impl Fields {
+    /// The prefix lists that it names.
+    pub fn lists(&self) -> impl Iterator<Item = &String> {
+        let ends = [&self.source, &self.destination].into_iter().flatten();
+        ends.filter(|text| *text != "any" && forms::network(text).is_none())
     }
 
     /// The number of its protocol; 0: any.

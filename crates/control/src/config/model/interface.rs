@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use router::acl::Direction;
 use router::change::Mac;
 
 use super::super::forms::{Address, Collector};
@@ -54,6 +55,9 @@ pub struct Interface {
     /// ACLs that apply.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub acls: Attached,
+    /// Policies of the firewall that apply.
+    #[serde(skip_serializing_if = "super::is_usual")]
+    pub firewall: Firewall,
 }
 
 /// A sub-interface.
@@ -83,6 +87,9 @@ pub struct SubInterface {
     /// ACLs that apply.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub acls: Attached,
+    /// Policies of the firewall that apply.
+    #[serde(skip_serializing_if = "super::is_usual")]
+    pub firewall: Firewall,
 }
 
 /// VLAN tags; 0: none.
@@ -108,25 +115,41 @@ pub struct Encapsulation {
 #[serde(default, deny_unknown_fields)]
 pub struct Attached {
     /// For what comes in.
-    #[serde(deserialize_with = "names")]
+    #[serde(deserialize_with = "super::one_or_several")]
     pub input: Vec<String>,
     /// For what goes out.
-    #[serde(deserialize_with = "names")]
+    #[serde(deserialize_with = "super::one_or_several")]
     pub output: Vec<String>,
 }
 
-/// One name or several.
-fn names<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Names {
-        One(String),
-        Several(Vec<String>),
+/// Policies of an interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Firewall {
+    /// For what comes in by it and is forwarded.
+    #[serde(rename = "in")]
+    pub input: Option<String>,
+    /// For what is forwarded and leaves by it.
+    #[serde(rename = "out")]
+    pub output: Option<String>,
+}
+
+impl Firewall {
+    /// The policy of a direction.
+    pub fn policy(&self, direction: Direction) -> Option<&String> {
+        match direction {
+            Direction::Input => self.input.as_ref(),
+            Direction::Output => self.output.as_ref(),
+        }
     }
-    Ok(match Names::deserialize(from)? {
-        Names::One(name) => vec![name],
-        Names::Several(names) => names,
-    })
+
+    /// The field of a direction, as it is written.
+    pub fn word(direction: Direction) -> &'static str {
+        match direction {
+            Direction::Input => "in",
+            Direction::Output => "out",
+        }
+    }
 }
 
 /// An interface without a port; always up.
@@ -150,6 +173,9 @@ pub struct Loopback {
     pub mpls: Option<bool>,
     /// VRF that it belongs to.
     pub vrf: Option<String>,
+    /// Policies of the firewall that apply.
+    #[serde(skip_serializing_if = "super::is_usual")]
+    pub firewall: Firewall,
 }
 
 /// Interfaces that are one.

@@ -15,6 +15,7 @@ macro_rules! usual {
 
 mod acl;
 mod interface;
+pub mod policy;
 mod port;
 mod route;
 mod text;
@@ -24,11 +25,12 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-pub use acl::{Acl, Action, Family, PrefixList, Term, Value};
+pub use acl::{Acl, Action, Family, Fields, PrefixList, Term, Value};
 pub use interface::{
-    Attached, Balance, Bond, BondMode, Bridge, BridgeSettings, Encapsulation, Interface, Loopback,
-    Sflow, State, SubInterface, Tap, TapHost, Vxlan,
+    Attached, Balance, Bond, BondMode, Bridge, BridgeSettings, Encapsulation, Firewall, Interface,
+    Loopback, Sflow, State, SubInterface, Tap, TapHost, Vxlan,
 };
+pub use policy::Policy;
 pub use port::{Memif, MemifMode, Mode, PcapPort, Port, PortKind, Role, Secret, TapPort};
 pub use route::{Hop, Route, Vrf};
 
@@ -55,6 +57,8 @@ pub struct Config {
     pub prefixlists: Named<PrefixList>,
     /// Access control lists.
     pub acls: Named<Acl>,
+    /// Policies of the firewall.
+    pub policies: Named<Policy>,
     /// Packet samples.
     pub sflow: Option<Sflow>,
     /// Static routes.
@@ -66,7 +70,7 @@ pub struct Config {
     /// The threads that forward packets.
     #[serde(skip_serializing_if = "is_usual")]
     pub workers: Workers,
-    /// The sizes of the routing tables.
+    /// The sizes of the tables.
     #[serde(skip_serializing_if = "is_usual")]
     pub tables: Tables,
     /// Name or path of the network namespace of devices and routes; `None`: that of the process.
@@ -81,6 +85,22 @@ fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// One value or several.
+fn one_or_several<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Values<T> {
+        One(T),
+        Several(Vec<T>),
+    }
+    Ok(match Values::deserialize(from)? {
+        Values::One(value) => vec![value],
+        Values::Several(values) => values,
+    })
+}
+
 /// The threads that forward packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -91,15 +111,30 @@ pub struct Workers {
     pub cpus: Vec<u16>,
 }
 
-/// Routes that the tables have room for, 1000 to 50,000,000; `None`: by the machine's memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Routes and flows that the tables have room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tables {
-    /// IPv4 routes.
+    /// IPv4 routes, 1000 to 50,000,000; `None`: by the machine's memory.
     pub ip4_routes: Option<u32>,
-    /// IPv6 routes.
+    /// IPv6 routes, 1000 to 50,000,000; `None`: by the machine's memory.
     pub ip6_routes: Option<u32>,
+    /// Flows of each worker, 1000 to 16,000,000.
+    #[serde(skip_serializing_if = "Tables::flows")]
+    pub flows: u32,
 }
+
+impl Default for Tables {
+    fn default() -> Self {
+        Tables {
+            ip4_routes: None,
+            ip6_routes: None,
+            flows: 1_000_000,
+        }
+    }
+}
+
+usual!(Tables: flows: u32);
 
 /// The control socket, and the groups that may use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

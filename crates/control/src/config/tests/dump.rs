@@ -31,6 +31,7 @@ fn what_nobody_wrote_is_not_dumped() {
         "routes:\n  - prefix: 10.0.0.0/8\n    via:\n      - address: 192.0.2.2\n      - address: 192.0.2.3\n        weight: 2\n  - prefix: 10.1.0.0/16\n    blackhole: true\n",
         "interfaces:\n  m: {}\nports:\n  m:\n    memif:\n      socket: /s\n      role: server\n",
         "taps:\n  tap1:\n    host:\n      name: t1\nacls:\n  one:\n    terms:\n      - action: deny\nsflow:\n  header-bytes: 64\n",
+        "interfaces:\n  e0:\n    firewall:\n      in: one\nprefixlists:\n  web:\n    members: []\npolicies:\n  one:\n    rules:\n      - action: drop\n      - action: accept\n        state: [ new, related ]\n        protocol: tcp\n        destination-port: www\n        limit: 10\n  two:\n    default: accept\ntables:\n  flows: 5000\n",
         "interfaces:\n  e0: {}\n  BondEthernet0: {}\n  e1:\n    sub-interfaces:\n      5:\n        encapsulation:\n          dot1q: 5\nbondethernets:\n  BondEthernet0:\n    interfaces: [ e0 ]\nbridgedomains:\n  bd1: {}\n  bd2:\n    settings:\n      learn: false\n",
     ] {
         let config = Config::parse("x", text).unwrap_or_else(|e| panic!("{}", e.report(false)));

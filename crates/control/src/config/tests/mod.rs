@@ -5,6 +5,7 @@ mod dump;
 mod guide;
 mod layer2;
 mod ours;
+mod policies;
 mod rules;
 mod schema;
 mod values;

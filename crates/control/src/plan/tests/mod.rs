@@ -43,6 +43,9 @@ const CONFIGS: &[&str] = &[
     "interfaces: { e0: { addresses: [ 10.0.0.1/24 ] }, e1: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ], vrf: blue } }\nvrfs: { red: { table: 20 }, blue: { table: 10 } }\nroutes: [ { prefix: 0.0.0.0/0, via: [ 10.0.0.2, 10.0.0.4 ], vrf: blue }, { prefix: 0.0.0.0/0, via: 10.0.0.3 } ]",
     "prefixlists: { ab: { members: [ 10.0.0.0/8 ] } }\nacls: { one: { terms: [ { action: permit, source: ab } ] }, two: { terms: [ { action: deny } ] } }\ninterfaces: { e0: { acls: { input: one, output: [ one, two ] } } }\nsflow: {}",
     "prefixlists: { cd: { members: [ 10.0.0.0/8 ] } }\nacls: { one: { terms: [ { action: permit, destination: cd } ] }, six: { terms: [ { action: deny } ] } }\ninterfaces: { e0: { sflow: yes, mac: 02:00:00:00:00:03, description: x, acls: { input: six } } }\nsflow: { sampling-rate: 500 }",
+    // Policies: of one prefix list and of another, of an interface and of its sub-interface.
+    "prefixlists: { ab: { members: [ 10.0.0.0/8 ] } }\npolicies: { one: { rules: [ { action: accept, state: established, source: ab } ] }, two: { default: accept } }\ninterfaces: { e0: { firewall: { in: one, out: two } } }",
+    "prefixlists: { cd: { members: [ 10.0.0.0/8 ] } }\npolicies: { one: { default: reject, description: x, rules: [ { action: accept, state: [ new, established ], source: cd, limit: 7 } ] }, six: {} }\nloopbacks: { loop0: { firewall: { out: one } } }\ninterfaces: { e0: { firewall: { in: six }, sub-interfaces: { 5: { firewall: { in: one } } } } }\ntables: { flows: 5000 }",
     "interfaces: { e0: { mpls: yes, mtu: 2000 } }\nports: { e0: { netdev: eth0 }, m: { memif: { socket: /s } } }\nworkers: { count: 2 }\ntables: { ip4-routes: 2000000 }\nnetns: dataplane\ncontrol: { show-group: users }",
     include_str!("../../config/tests/operator.yaml"),
 ];

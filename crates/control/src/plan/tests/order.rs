@@ -133,6 +133,14 @@ fn nothing_is_forgotten() {
         steps(&acls("10.0.0.0/8"), &acls("10.1.0.0/16")),
         ["change acl ab 1 source: 10.0.0.0/8 -> 10.1.0.0/16"]
     );
+    let policy = |rule: &str| format!("policies: {{ ab: {{ rules: [ {{ {rule} }} ] }} }}");
+    assert_eq!(
+        steps(
+            &policy("action: drop, limit: 5"),
+            &policy("action: drop, state: new, limit: 6")
+        ),
+        ["change policy ab rules 1 limit: 5 -> 6, rules 1 state: none -> new"]
+    );
 }
 
 /// Without `mtu` an interface has that of its device, which need not be 1500.
@@ -223,6 +231,44 @@ fn an_interface_that_changes_its_acls_is_never_without() {
             "remove acl one 1 action: deny"
         ]
     );
+}
+
+#[test]
+fn an_interface_that_changes_its_policy_is_never_without() {
+    let text = |policy: &str| {
+        format!(
+            "policies: {{ {policy}: {{ default: reject }} }}\ninterfaces: {{ e0: {{ firewall: {{ in: {policy} }} }} }}"
+        )
+    };
+    assert_eq!(
+        steps(&text("one"), &text("two")),
+        [
+            "create policy two default: reject",
+            "change interface e0 firewall in: one -> two",
+            "remove policy one default: reject"
+        ]
+    );
+    // A new one has its policy before it is up, and what the policy names is there by then.
+    let all = "prefixlists: { pp: { members: [ 10.0.0.0/8 ] } }\n\
+               policies: { one: { rules: [ { action: accept, source: pp } ] } }\n\
+               interfaces: { e0: { firewall: { out: one } } }";
+    let made = steps("{}", all);
+    let at = |step: &str| made.iter().position(|s| s.starts_with(step));
+    let order = [
+        "create prefixlist pp",
+        "create policy one",
+        "create interface e0 firewall out: one",
+        "set interface e0 state: up",
+    ];
+    let order = order.map(|step| at(step).unwrap_or_else(|| panic!("{step} in {made:#?}")));
+    assert!(order.is_sorted(), "{made:#?}");
+    let bridge = "bridgedomains: { bd1: { bvi: loop0 } }\n\
+                  policies: { one: {} }\n\
+                  loopbacks: { loop0: { firewall: { in: one } } }";
+    let made = steps("{}", bridge);
+    let [policy, bvi] = ["loop0 firewall in: one", "bd1 bvi loop0"]
+        .map(|what| made.iter().position(|step| step.contains(what)));
+    assert!(policy.is_some() && policy < bvi, "{made:#?}");
 }
 
 #[test]
