@@ -56,7 +56,13 @@ impl Filters {
                 self.lists.insert(name.to_owned(), list);
             }
         }
-        let names = |fields: &Fields| fields.lists().any(|list| list == name);
+        let changes = self.naming(name)?;
+        routing.configure(changes).map_err(|e| e.to_string())
+    }
+
+    /// What the router has to hear of ACLs and policies that name a prefix list.
+    fn naming(&self, list: &str) -> Result<Vec<Change>, String> {
+        let names = |fields: &Fields| fields.lists().any(|name| name == list);
         let mut changes = Vec::new();
         for (acl, terms) in &self.acls {
             if terms.iter().any(|term| names(&term.fields)) {
@@ -68,7 +74,7 @@ impl Filters {
                 changes.push(self.policy(name, policy));
             }
         }
-        routing.configure(changes).map_err(|e| e.to_string())
+        Ok(changes)
     }
 
     /// An ACL has these terms from now on; `None`: it goes.
@@ -140,5 +146,49 @@ impl Filters {
         policies
             .map(|(name, policy)| self.policy(name, policy))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use control::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn a_prefix_list_changes_what_names_it_and_nothing_else() {
+        let text = "prefixlists: { pp: { members: [ 10.0.0.0/8 ] }, qq: { members: [ 192.0.2.1, 192.0.2.2 ] } }\n\
+                    acls: { aa: { terms: [ { action: deny, destination: pp } ] }, bb: { terms: [ { action: deny } ] } }\n\
+                    policies: { aa: { rules: [ { action: drop }, { action: accept, source: qq } ] }, bb: { rules: [ { action: accept, source: pp, destination: qq } ] }, cc: {} }";
+        let config = Config::parse("x", text).expect("valid");
+        let acls = config.acls.into_iter().map(|(name, acl)| (name, acl.terms));
+        let filters = Filters {
+            lists: config.prefixlists,
+            acls: acls.collect(),
+            policies: config.policies.into_iter().collect(),
+        };
+        // What is told: the name, and the matches of each rule.
+        let told = |list: &str| {
+            let changes = filters.naming(list).expect("the router has them");
+            let told = changes.into_iter().map(|change| match change {
+                Change::AclSet { name, rules } => (format!("acl {name}"), vec![rules.len()]),
+                Change::PolicySet { name, policy } => {
+                    let rules = policy.rules.iter().map(|rule| rule.packets.len());
+                    (format!("policy {name}"), rules.collect())
+                }
+                other => panic!("{other:?}"),
+            });
+            told.collect::<Vec<_>>()
+        };
+        let wanted = |text: &str, matches: &[usize]| (text.to_owned(), matches.to_vec());
+        assert_eq!(
+            told("pp"),
+            [wanted("acl aa", &[1]), wanted("policy bb", &[2])]
+        );
+        assert_eq!(
+            told("qq"),
+            [wanted("policy aa", &[2, 2]), wanted("policy bb", &[2])]
+        );
+        assert_eq!(told("zz"), []);
     }
 }

@@ -176,23 +176,12 @@ impl Daemon {
                 ..
             } => {
                 let place = (*table, *prefix, *metric);
-                if there {
-                    self.set_route(place, via)
-                } else {
-                    self.static_routes.remove(place, &mut *self.kernel)
-                }
+                self.set_route(place, there.then_some(&via[..]))
             }
             Item::Description {
                 of: Object::Interface(name),
                 text,
-            } => {
-                let text = there.then(|| text.clone());
-                self.edit(
-                    name,
-                    |config| config.description = text,
-                    |_, _, _, _| Ok(()),
-                )
-            }
+            } => self.set_description(name, there.then(|| text.clone())),
             Item::Mac { of, mac } => self.set_mac(of, there.then_some(*mac)),
             Item::Mtu {
                 of: Object::Interface(name),
@@ -238,11 +227,7 @@ impl Daemon {
                 of,
                 direction,
                 policy,
-            } => {
-                let policy = there.then_some(policy);
-                let routing = &mut self.routing;
-                self.interfaces.set_policy(of, *direction, policy, routing)
-            }
+            } => self.set_policy(of, *direction, there.then_some(policy)),
             Item::Sflow(settings) => self.set_sflow(there.then_some(settings)),
             Item::Sampled { of } => self.set_sampled(of, there),
             // Without effect: what is borrowed are addresses as any others; that members have the MTU
@@ -294,6 +279,16 @@ impl Daemon {
         let acls = if there { acls } else { &[] };
         let routing = &mut self.routing;
         self.interfaces.set_acls(name, direction, acls, routing)
+    }
+
+    fn set_policy(
+        &mut self,
+        name: &str,
+        direction: Direction,
+        policy: Option<&String>,
+    ) -> Result<(), String> {
+        let routing = &mut self.routing;
+        self.interfaces.set_policy(name, direction, policy, routing)
     }
 
     fn make(&mut self, name: &str, kind: &Kind) -> Result<(), String> {
@@ -374,10 +369,26 @@ impl Daemon {
         done
     }
 
-    fn set_route(&mut self, place: Place, via: &[control::config::Hop]) -> Result<(), String> {
+    /// A route is to have these next hops; `None`: not to be there.
+    fn set_route(
+        &mut self,
+        place: Place,
+        via: Option<&[control::config::Hop]>,
+    ) -> Result<(), String> {
+        let Some(via) = via else {
+            return self.static_routes.remove(place, &mut *self.kernel);
+        };
         let links = self.links();
         let link = |name: &str| links.get(name).copied();
         self.static_routes.set(place, via, &link, &mut *self.kernel)
+    }
+
+    fn set_description(&mut self, name: &str, text: Option<String>) -> Result<(), String> {
+        self.edit(
+            name,
+            |config| config.description = text,
+            |_, _, _, _| Ok(()),
+        )
     }
 
     /// An interface is to have an Ethernet address; `None`: that of its device.
