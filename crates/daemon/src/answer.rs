@@ -9,7 +9,7 @@ use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
-use router::{Family, Router, acl, bond, ip, l2, neighbor, vxlan};
+use router::{Family, Router, acl, bond, firewall, ip, l2, neighbor, vxlan};
 use tables::prefix::Prefix;
 
 use crate::daemon::Daemon;
@@ -96,6 +96,10 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         }
         Verb::ShowAcl => {
             let shown = acl::show::acls(router, first);
+            give(&shown.map_err(|e| e.to_string())?, json)
+        }
+        Verb::ShowPolicy => {
+            let shown = firewall::show::policies(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
         Verb::ShowL2Fib => give(&l2::show::l2fib(router, first.is_some()), json),

@@ -123,6 +123,7 @@ impl Daemon {
             pool: Pool::new(buffers, stride)?,
             memory: host.memory(sizes)?,
             workers: cpus.len(),
+            flows: tables::flow::Sizes::default(),
             grace: host.grace()?,
         };
         let parts = Parts {

@@ -163,6 +163,7 @@ mod tests {
             pool: Pool::new(64, STRIDE).unwrap(),
             memory: tables::Memory::mapped(tables::Sizes::default()).unwrap(),
             workers: 2,
+            flows: tables::flow::Sizes::default(),
             grace: None,
         };
         let (mut router, idle) = Router::new(setup).unwrap();

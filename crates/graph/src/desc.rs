@@ -11,8 +11,9 @@ impl Flag {
     pub(crate) const CHAINED: Flag = Flag(1);
     /// Every node that this packet passes writes a trace record.
     pub(crate) const TRACED: Flag = Flag(1 << 1);
-    /// The router made this packet itself (an ICMP error, a fragment): no further error is sent
-    /// about it.
+    /// The router made this packet itself (an ICMP error, a TCP reset, the outer packet of a
+    /// tunnel): no further error is sent about it, and the firewall does not ask about it. Fragments
+    /// of a packet are the router's own if that is.
     pub const OURS: Flag = Flag(1 << 2);
     /// The packet is in a tunnel of the router: it enters no other, nor leaves this one here.
     pub const TUNNELED: Flag = Flag(1 << 3);

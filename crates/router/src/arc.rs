@@ -25,14 +25,14 @@ pub const IP4_IN: &[&str] = &["ip4-acl-in"];
 /// header and its [`tx_if`](graph::Desc::tx_if), which they must not change: forwarded packets, the
 /// router's own errors, fragments (but not the packet that was cut), and packets that were held,
 /// when they leave in the end. They do not see what the host sends by its interface.
-pub const IP4_OUT: &[&str] = &["ip4-acl-out"];
+pub const IP4_OUT: &[&str] = &["ip4-acl-out", "ip4-firewall"];
 
 /// Features of IPv6 packets that come in, in their order: as [`IP4_IN`], where ip6-input stands for
 /// ip4-input, and hop-by-hop options for options.
 pub const IP6_IN: &[&str] = &["ip6-acl-in"];
 
 /// Features of IPv6 packets that leave, in their order: as [`IP4_OUT`].
-pub const IP6_OUT: &[&str] = &["ip6-acl-out"];
+pub const IP6_OUT: &[&str] = &["ip6-acl-out", "ip6-firewall"];
 
 /// Features of frames that leave, whatever is in them, in their order.
 ///
@@ -50,6 +50,8 @@ pub(crate) const BOND: Feature = interface_out(1);
 /// A VXLAN tunnel, or what has tags on it: the third of [`INTERFACE_OUT`].
 pub(crate) const VXLAN: Feature = interface_out(2);
 
+/// The firewall, of both families: the last of [`IP4_OUT`] and [`IP6_OUT`].
+pub(crate) const FIREWALL: [Feature; 2] = [ip4_out(1), ip6_out(1)];
 /// Packets of it are sampled, one in as many as its argument says: what comes in by its port passes
 /// [`sflow`](crate::sflow). There is no arc, since it is the only feature on all frames that come in.
 pub const SAMPLED: Feature = Feature::new(Mask::InterfaceInput, 0);

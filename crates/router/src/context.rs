@@ -1,5 +1,6 @@
 //! The context that the nodes of a worker share: table readers, the snapshot, limits and events.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use graph::counters::InterfaceCounters;
@@ -9,6 +10,7 @@ use tables::{adjacency, interface, ip4, ip6, mac, nexthop};
 
 use crate::change::InterfaceId;
 use crate::event::Events;
+use crate::firewall::Tracker;
 use crate::limits::Limits;
 use crate::sflow::Samples;
 use crate::snapshot::Snapshot;
@@ -38,6 +40,8 @@ pub struct Cx {
     pub changes: u64,
     /// The worker's counters, by interface.
     counters: Arc<[InterfaceCounters]>,
+    /// The flows that the worker owns.
+    pub(crate) tracker: RefCell<Tracker>,
     /// Number of the worker, from 0.
     pub(crate) worker: usize,
     snapshot: Reader<Snapshot>,
@@ -51,6 +55,7 @@ impl Cx {
         limits: Arc<Limits>,
         (events, samples): (Events, Samples),
         counters: Arc<[InterfaceCounters]>,
+        tracker: Tracker,
     ) -> Self {
         Cx {
             interfaces: state.interfaces.reader(),
@@ -64,6 +69,7 @@ impl Cx {
             samples,
             changes: 0,
             counters,
+            tracker: RefCell::new(tracker),
             worker,
             snapshot,
         }

@@ -18,6 +18,8 @@ pub struct Limits {
     pub(crate) icmp4: TokenBucket,
     /// On ICMPv6 errors other than "packet too big".
     pub(crate) icmp6: TokenBucket,
+    /// On TCP resets of the firewall's.
+    pub(crate) resets: TokenBucket,
     /// On "packet too big" and "fragmentation needed", by sender (Linux does not limit them at all):
     /// without them a connection stands still.
     pub(crate) too_big: BySender,
@@ -32,6 +34,7 @@ impl Limits {
             host: allowances(interfaces),
             icmp4: icmp::allowance(),
             icmp6: icmp::allowance(),
+            resets: icmp::allowance(),
             too_big: icmp::too_big_allowance(),
         }
     }

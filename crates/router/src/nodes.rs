@@ -5,7 +5,9 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{acl, bond, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, sflow, vlan, vxlan};
+use crate::{
+    acl, bond, eth, firewall, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, sflow, vlan, vxlan,
+};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -36,6 +38,7 @@ pub fn table() -> Table {
             node(ip4::Rewrite),
             node(ip4::OutputFeatures),
             node(acl::Ip4Out::default()),
+            node(firewall::Ip4::default()),
             each(ip4::Fragment::default()),
             each(neighbor::Resolver::<neighbor::Ip4>::default()),
             each(icmp4::Errors::default()),
@@ -46,6 +49,10 @@ pub fn table() -> Table {
             node(ip6::Rewrite),
             node(ip6::OutputFeatures),
             node(acl::Ip6Out::default()),
+            node(firewall::Ip6::default()),
+            each(firewall::Handoff),
+            each(firewall::Ip4Reset::default()),
+            each(firewall::Ip6Reset::default()),
             each(neighbor::Resolver::<neighbor::Ip6>::default()),
             each(icmp6::Errors),
             node(vxlan::Input),

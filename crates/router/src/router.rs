@@ -12,7 +12,7 @@ use graph::trace::Reader;
 use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, Stage, WorkerPort};
-use tables::Memory;
+use tables::{Memory, flow};
 
 use crate::bond::lacp::Aggregator;
 use crate::change::{Change, InterfaceId, Mac};
@@ -22,6 +22,7 @@ use crate::deferred::Deferred;
 use crate::detour::Detour;
 use crate::eth;
 use crate::event::{Event, Unresolved, events};
+use crate::firewall::{self, Tracker};
 use crate::grace::{Grace, Waiter};
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
@@ -47,6 +48,8 @@ pub struct Setup {
     pub memory: Memory,
     /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
+    /// Sizes of each worker's table of flows, which takes no memory before there are any.
+    pub flows: flow::Sizes,
     /// Waits until nothing but workers can still read what was retired, in a thread of its own;
     /// `None` if only workers read the tables.
     pub grace: Option<Grace>,
@@ -109,6 +112,7 @@ impl Router {
         let limits = Arc::new(Limits::new(state.interfaces.capacity()));
         let mut all_events = Vec::new();
         let mut idle = Vec::new();
+        let hasher = firewall::hasher();
         let (mut outputs, mut inputs) = (Detour::output(), Detour::input());
         let mut all_samples = Vec::new();
         // Sixteen frames: a worker that is held up for a few rounds loses nothing that is handed to
@@ -125,6 +129,7 @@ impl Router {
             let counters = graph.counters().interfaces;
             let snapshot = publisher.reader();
             let to_control = (events, samples);
+            let tracker = Tracker::new(setup.flows, hasher, (number, count))?;
             let cx = Cx::new(
                 number,
                 &state,
@@ -132,6 +137,7 @@ impl Router {
                 limits.clone(),
                 to_control,
                 counters,
+                tracker,
             );
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }

@@ -7,6 +7,7 @@ use crate::acl::Lists;
 use crate::bond::lacp::{Outbox, Outgoing};
 use crate::bond::{Group, Groups};
 use crate::change::{DomainId, InterfaceId};
+use crate::firewall::Attached;
 use crate::l2::{Domain, Domains};
 use crate::source::Sources;
 use crate::vxlan::Tunnels;
@@ -22,6 +23,8 @@ pub struct Snapshot {
     pub(crate) tunnels: Tunnels,
     /// Access lists of interfaces.
     pub(crate) acls: Lists,
+    /// The firewall's policies of interfaces.
+    pub(crate) policies: Attached,
 }
 
 impl Snapshot {
@@ -30,7 +33,7 @@ impl Snapshot {
         domains: Domains,
         (bonds, lacpdus): (Groups, Outbox),
         tunnels: Tunnels,
-        acls: Lists,
+        (acls, policies): (Lists, Attached),
     ) -> Self {
         Snapshot {
             sources,
@@ -39,6 +42,7 @@ impl Snapshot {
             lacpdus,
             tunnels,
             acls,
+            policies,
         }
     }
 

@@ -89,6 +89,11 @@ impl Header {
         self.window.get()
     }
 
+    /// Sets the bytes that the sender may take, before scaling.
+    pub fn set_window(&mut self, window: u16) {
+        self.window = window.into();
+    }
+
     /// The checksum field.
     pub fn checksum(&self) -> u16 {
         self.checksum.get()

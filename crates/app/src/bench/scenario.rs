@@ -255,6 +255,7 @@ impl Scenario {
             pool: pool.clone(),
             memory: tables::Memory::mapped(tables::Sizes::default())?,
             workers: 1,
+            flows: tables::flow::Sizes::default(),
             grace: None,
         };
         let (mut router, mut idle) = Router::new(setup)?;

@@ -31,6 +31,7 @@ pub enum Verb {
     ShowBridgeDomain,
     ShowL2Fib,
     ShowAcl,
+    ShowPolicy,
     ShowMode,
     ShowBond,
     ShowLacp,
@@ -295,6 +296,12 @@ pub const COMMANDS: &[Spec] = &[
         Verb::ShowAcl,
         &["show", "acl"],
         "rules of access lists, how often each has matched, and the interfaces that have them",
+    )
+    .with(&[INTERFACE]),
+    row(
+        Verb::ShowPolicy,
+        &["show", "policy"],
+        "rules of the firewall's policies, how often each has decided, and the interfaces that have them",
     )
     .with(&[INTERFACE]),
     row(

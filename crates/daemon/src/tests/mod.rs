@@ -76,6 +76,7 @@ impl Lab {
                 pool: Pool::new(4096, STRIDE).expect("memory"),
                 memory: Memory::mapped(sizes).expect("memory"),
                 workers: 1,
+                flows: tables::flow::Sizes::default(),
                 grace: None,
             },
             cpus: vec![None],

@@ -6,7 +6,7 @@ use wire::{ip, ip4, ip6};
 
 /// The key of an IPv4 packet, whose header is good.
 #[inline(always)]
-pub(super) fn ip4(p: &Pkt<'_>) -> Key<IP4> {
+pub(crate) fn ip4(p: &Pkt<'_>) -> Key<IP4> {
     let header = p.header::<ip4::Header>(p.l3);
     let content = usize::from(p.l3) + header.header_len();
     let is_first = header.fragment_offset() == 0;
@@ -16,7 +16,7 @@ pub(super) fn ip4(p: &Pkt<'_>) -> Key<IP4> {
 
 /// The key of an IPv6 packet, whose header is good.
 #[inline(always)]
-pub(super) fn ip6(p: &Pkt<'_>) -> Key<IP6> {
+pub(crate) fn ip6(p: &Pkt<'_>) -> Key<IP6> {
     let header = p.header::<ip6::Header>(p.l3);
     let content = p.bytes().get(usize::from(p.l3) + ip6::LEN..);
     let upper = ip6::upper_layer(header.next_header, content.unwrap_or_default());

@@ -5,7 +5,7 @@
 //! interfaces are part of the snapshot, so that a change comes to a worker as a whole. The bits of the
 //! features only lead packets here: until there is a list, they pass.
 
-mod key;
+pub(crate) mod key;
 mod list;
 mod node;
 pub mod show;

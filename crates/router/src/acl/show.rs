@@ -35,6 +35,16 @@ pub struct List {
 pub struct Row {
     /// What it matches may pass.
     pub permit: bool,
+    /// What it matches.
+    #[serde(flatten)]
+    pub packets: Matched,
+    /// Packets that it has matched.
+    pub hits: u64,
+}
+
+/// The packets that a rule matches.
+#[derive(Debug, Clone, Serialize)]
+pub struct Matched {
     /// `ipv4` or `ipv6`.
     pub family: &'static str,
     /// Where packets come from.
@@ -47,8 +57,6 @@ pub struct Row {
     pub source_ports: (u16, u16),
     /// First and last destination port, or ICMP code.
     pub destination_ports: (u16, u16),
-    /// Packets that it has matched.
-    pub hits: u64,
 }
 
 /// No access list has this name.
@@ -87,21 +95,29 @@ fn list(router: &Router, acl: &Acl) -> List {
 }
 
 fn row(rule: &Rule, hits: u64) -> Row {
-    let (source, destination) = rule.packets.prefixes();
-    let ends = |range: &RangeInclusive<u16>| (*range.start(), *range.end());
-    let (family, protocol, source_ports, destination_ports) = match &rule.packets {
-        Packets::V4(p) => ("ipv4", p.protocol, &p.source_ports, &p.destination_ports),
-        Packets::V6(p) => ("ipv6", p.protocol, &p.source_ports, &p.destination_ports),
-    };
     Row {
         permit: rule.permit,
-        family,
-        source: source.to_string(),
-        destination: destination.to_string(),
-        protocol,
-        source_ports: ends(source_ports),
-        destination_ports: ends(destination_ports),
+        packets: Matched::from(&rule.packets),
         hits,
+    }
+}
+
+impl From<&Packets> for Matched {
+    fn from(packets: &Packets) -> Self {
+        let (source, destination) = packets.prefixes();
+        let ends = |range: &RangeInclusive<u16>| (*range.start(), *range.end());
+        let (family, protocol, source_ports, destination_ports) = match packets {
+            Packets::V4(p) => ("ipv4", p.protocol, &p.source_ports, &p.destination_ports),
+            Packets::V6(p) => ("ipv6", p.protocol, &p.source_ports, &p.destination_ports),
+        };
+        Matched {
+            family,
+            source: source.to_string(),
+            destination: destination.to_string(),
+            protocol,
+            source_ports: ends(source_ports),
+            destination_ports: ends(destination_ports),
+        }
     }
 }
 
@@ -131,21 +147,27 @@ impl fmt::Display for List {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = if self.permit { "permit" } else { "deny" };
+        let Row { packets, hits, .. } = self;
+        write!(f, "{} {action} {packets} hits {hits}", packets.family)
+    }
+}
+
+/// All but its family.
+impl fmt::Display for Matched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = |(first, last): (u16, u16)| match first == last {
             true => first.to_string(),
             false => format!("{first}-{last}"),
         };
         write!(
             f,
-            "{} {} src {} dst {} proto {} sport {} dport {} hits {}",
-            self.family,
-            if self.permit { "permit" } else { "deny" },
+            "src {} dst {} proto {} sport {} dport {}",
             self.source,
             self.destination,
             self.protocol.map_or("any".to_owned(), |p| p.to_string()),
             range(self.source_ports),
             range(self.destination_ports),
-            self.hits
         )
     }
 }

@@ -3,11 +3,28 @@
 //!
 //! An interface has a policy for what comes in by it, and one for what leaves by it. Both are asked
 //! where a packet is about to leave, so that they see what is forwarded, and that alone: what the
-//! host receives and sends is the kernel's to filter.
+//! host receives and sends is the kernel's to filter, and what the router itself sends is not asked
+//! about. So once any interface has a policy, all interfaces have the stage, the last one before
+//! packets leave: [`Ip4`], [`Ip6`].
+//!
+//! A flow belongs to one worker ([`Tracker`]), whichever its packets come to: [`Handoff`]. A flow's
+//! entry remembers which interfaces the policies have let it pass between; a packet of such a flow
+//! is not asked about again until the policies change, or the flow is answered.
 
+mod compiled;
+mod handoff;
+mod node;
 mod policies;
+mod reset;
+pub mod show;
+mod tracker;
 
-pub(crate) use policies::Policies;
+pub use handoff::Handoff;
+pub use node::{Ip4, Ip6};
+pub(crate) use policies::{Attached, Policies};
+pub use reset::{Ip4Reset, Ip6Reset};
+pub use tracker::Tracker;
+pub(crate) use tracker::hasher;
 
 use crate::acl::Packets;
 

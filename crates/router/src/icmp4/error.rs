@@ -117,7 +117,7 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
 }
 
 /// True if an address may be a single host's: not multicast, limited broadcast, loopback or 0.
-fn is_host(address: u32) -> bool {
+pub(crate) fn is_host(address: u32) -> bool {
     address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 

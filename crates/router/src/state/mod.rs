@@ -156,7 +156,7 @@ impl State {
             bonds: Bonds::default(),
             vxlans: Vxlans::default(),
             acls: Acls::new(workers),
-            policies: Policies::default(),
+            policies: Policies::new(workers),
             alarms: Alarms::default(),
         }
     }
@@ -292,6 +292,7 @@ impl State {
                 }
                 self.interface_line(interface);
                 self.refresh_adjacencies(interface)?;
+                self.follow_policies()?;
                 return Ok(true);
             }
             Change::AclSet { name, rules } => {
@@ -325,6 +326,7 @@ impl State {
             } => {
                 self.policies
                     .attach(*interface, *direction, policy.as_deref());
+                self.follow_policies()?;
                 return Ok(true);
             }
             &Change::SourceSet { ip4, ip6 } => {
@@ -387,6 +389,23 @@ impl State {
         self.refresh_adjacencies(interface)
     }
 
+    /// All interfaces have the firewall once one of them has a policy, and none after that.
+    fn follow_policies(&mut self) -> Result<(), Full> {
+        let any = self.policies.are_attached();
+        if self.links.firewall == any && self.policies.settled {
+            return Ok(());
+        }
+        (self.links.firewall, self.policies.settled) = (any, false);
+        let all: Vec<_> = self.links.interfaces.keys().copied().collect();
+        for interface in &all {
+            self.interface_line(*interface);
+        }
+        all.into_iter()
+            .try_for_each(|interface| self.refresh_adjacencies(interface))?;
+        self.policies.settled = true;
+        Ok(())
+    }
+
     /// The snapshot for the workers.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(
@@ -394,7 +413,7 @@ impl State {
             self.bridges.domains(),
             (self.bonds.groups(), self.bonds.lacpdus()),
             self.vxlans.tunnels(),
-            self.acls.lists(),
+            (self.acls.lists(), self.policies.attached()),
         )
     }
 

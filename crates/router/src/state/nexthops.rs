@@ -17,7 +17,7 @@ use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 
 use super::Neighbor;
-use crate::arc::{BOND, VXLAN};
+use crate::arc::{BOND, FIREWALL, VXLAN};
 use crate::change::{Feature, Interface, InterfaceId, Kind, L2, Path};
 use crate::family::Family;
 use crate::source::Sources;
@@ -31,6 +31,8 @@ pub struct Links {
     pub(crate) sources: Sources,
     /// The arguments of the features that are wanted, whether the interface is there or not.
     pub(crate) features: BTreeMap<(InterfaceId, Feature), u32>,
+    /// There are policies of the firewall: all interfaces have it.
+    pub(super) firewall: bool,
     /// By interface, how many others are cross-connected to it.
     far_ends: BTreeMap<InterfaceId, u32>,
 }
@@ -42,7 +44,9 @@ impl Links {
             .features
             .range((interface, FIRST_FEATURE)..)
             .take_while(|((of, _), _)| *of == interface);
-        own.map(|((_, feature), _)| *feature).collect()
+        let firewall = FIREWALL.into_iter().filter(|_| self.firewall);
+        let own = own.map(|((_, feature), _)| *feature);
+        own.chain(firewall).collect()
     }
 
     /// What leaves by an interface passes bond-output or vxlan-encap from now on, if it is a bond or

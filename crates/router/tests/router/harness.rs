@@ -213,6 +213,19 @@ impl Lab {
         grace: Option<Grace>,
         table: impl Fn() -> Table,
     ) -> Self {
+        let flows = tables::flow::Sizes::of(1 << 16);
+        Lab::with_flows(workers, second, buffers, grace, table, flows)
+    }
+
+    /// A router with room for other numbers of flows, too.
+    pub fn with_flows(
+        workers: usize,
+        second: usize,
+        buffers: u32,
+        grace: Option<Grace>,
+        table: impl Fn() -> Table,
+        flows: tables::flow::Sizes,
+    ) -> Self {
         let sizes = Sizes {
             ip4_groups: second as u32,
             ip6_pages: 64,
@@ -227,6 +240,7 @@ impl Lab {
             pool,
             memory,
             workers,
+            flows,
             grace,
         };
         let (mut router, idle) = Router::with_table(setup, table).unwrap();

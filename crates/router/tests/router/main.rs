@@ -12,6 +12,8 @@ mod ecmp;
 mod eth;
 mod features;
 mod features6;
+mod firewall;
+mod firewall_oracle;
 mod forward;
 mod fragment;
 mod fuzz;

@@ -18,7 +18,24 @@ pub struct Sizes {
     pub embryonic: u32,
 }
 
+impl Default for Sizes {
+    /// Room for a million flows with a key each, a quarter of them embryonic.
+    fn default() -> Self {
+        Sizes::of(1_000_000)
+    }
+}
+
 impl Sizes {
+    /// Room for so many flows with a key each, a quarter of them embryonic.
+    pub const fn of(flows: u32) -> Self {
+        let embryonic = flows.div_ceil(4);
+        Sizes {
+            flows,
+            keys: flows,
+            embryonic,
+        }
+    }
+
     /// Most flows of a table.
     pub const MOST: u32 = (1 << 24) - 2;
 

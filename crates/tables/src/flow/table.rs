@@ -114,6 +114,12 @@ impl Flows {
         })
     }
 
+    /// Those of all flows that are or were there, to be changed.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let used = self.used as usize;
+        self.memory.entries.iter_mut().take(used)
+    }
+
     /// What hashes its keys.
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher

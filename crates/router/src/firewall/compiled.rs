@@ -1,0 +1,175 @@
+//! A policy as workers ask it: for each state, a list of the rules that have it.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use graph::counters::Counter;
+use tables::acl::{Acl, IP4, IP6, Key, NONE, Rule as Match};
+use tables::prefix::Prefix;
+
+use super::{Action, Policy, Rule, State};
+use crate::acl::Packets;
+use crate::bucket::TokenBucket;
+use crate::family::Ip;
+
+/// A policy, compiled.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(super) name: String,
+    pub(super) policy: Policy,
+    /// By [`State`].
+    ip4: [Arc<Acl<IP4>>; 4],
+    ip6: [Arc<Acl<IP6>>; 4],
+    /// By worker.
+    workers: Box<[OfWorker]>,
+}
+
+/// What a worker has of a policy.
+#[derive(Debug)]
+struct OfWorker {
+    /// How often each rule has decided, and behind them, how often none matched.
+    hits: Box<[Counter]>,
+    /// Its share of the limits of the rules.
+    limits: Box<[Option<TokenBucket>]>,
+}
+
+/// What a policy says of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It passes; if `always`, so do all packets of its flow in its state.
+    Accept {
+        always: bool,
+    },
+    Drop,
+    Reject,
+    /// It is over the limit of its rule.
+    OverLimit,
+}
+
+/// A family, whose rules a policy has in a list of their own.
+pub(super) trait Rules<const W: usize> {
+    /// The rules for packets of a state.
+    fn of(policy: &Compiled, state: State) -> &Acl<W>;
+}
+
+impl Compiled {
+    /// The IPv4 rules for packets of a state.
+    #[inline(always)]
+    pub(super) fn ip4(&self, state: State) -> &Acl<IP4> {
+        &self.ip4[state as usize]
+    }
+
+    /// The IPv6 rules for packets of a state.
+    #[inline(always)]
+    pub(super) fn ip6(&self, state: State) -> &Acl<IP6> {
+        &self.ip6[state as usize]
+    }
+
+    pub(super) fn new(name: &str, policy: Policy, workers: usize) -> Self {
+        let of_worker = |_| OfWorker {
+            hits: (0..=policy.rules.len())
+                .map(|_| Counter::default())
+                .collect(),
+            limits: policy.rules.iter().map(|r| bucket(r, workers)).collect(),
+        };
+        Compiled {
+            name: name.to_owned(),
+            ip4: lists(&policy, |packets| match packets {
+                Packets::V4(packets) => Some(packets),
+                Packets::V6(_) => None,
+            }),
+            ip6: lists(&policy, |packets| match packets {
+                Packets::V4(_) => None,
+                Packets::V6(packets) => Some(packets),
+            }),
+            workers: (0..workers).map(of_worker).collect(),
+            policy,
+        }
+    }
+
+    /// What becomes of a packet in a state, at TSC `now`; a worker counts it.
+    pub(super) fn judge<F: Rules<W>, const W: usize>(
+        &self,
+        worker: usize,
+        state: State,
+        key: &Key<W>,
+        now: u64,
+    ) -> Verdict {
+        let mut found = [NONE];
+        F::of(self, state).find(std::slice::from_ref(key), &mut found);
+        let rules = &self.policy.rules;
+        let at = rules.len().min(found[0] as usize);
+        let of_worker = self.workers.get(worker);
+        if let Some(hits) = of_worker.and_then(|of| of.hits.get(at)) {
+            hits.add(1);
+        }
+        let limit = of_worker.and_then(|of| of.limits.get(at)?.as_ref());
+        if limit.is_some_and(|limit| !limit.take(now)) {
+            return Verdict::OverLimit;
+        }
+        match rules
+            .get(at)
+            .map_or(self.policy.default, |rule| rule.action)
+        {
+            Action::Accept => Verdict::Accept {
+                always: limit.is_none(),
+            },
+            Action::Drop => Verdict::Drop,
+            Action::Reject => Verdict::Reject,
+        }
+    }
+
+    /// How often a rule has decided; that behind the last one is what happens by default.
+    pub(super) fn hits(&self, rule: usize) -> u64 {
+        let workers = self.workers.iter().filter_map(|of| of.hits.get(rule));
+        workers.fold(0, |sum, hits| sum.wrapping_add(hits.get()))
+    }
+}
+
+/// A worker's share of a rule's limit, of which it may use as much at once as in a second.
+fn bucket(rule: &Rule, workers: usize) -> Option<TokenBucket> {
+    let share = (u64::from(rule.limit?) / workers.max(1) as u64).max(1);
+    Some(TokenBucket::new(share, share))
+}
+
+/// What rules match, with their numbers.
+type Numbered<'a, A> = Vec<(u32, &'a Match<A>)>;
+
+/// The rules of a family by state. States with the same rules share a list.
+fn lists<'a, A, const W: usize>(
+    policy: &'a Policy,
+    of: impl Fn(&'a Packets) -> Option<&'a Match<A>>,
+) -> [Arc<Acl<W>>; 4]
+where
+    A: Ip,
+    Acl<W>: FromIterator<(u32, &'a Match<A>)>,
+{
+    let mut made: Vec<(Numbered<'_, A>, Arc<Acl<W>>)> = Vec::new();
+    State::ALL.map(|state| {
+        let rules = policy.rules.iter().zip(0..);
+        let rules = rules.filter(|(rule, _)| rule.states.has(state));
+        let mut list: Numbered<'_, A> = rules
+            .flat_map(|(rule, number)| rule.packets.iter().map(move |packets| (number, packets)))
+            .filter_map(|(number, packets)| Some((number, of(packets)?)))
+            .collect();
+        // No packet comes to what is behind a rule that matches all.
+        if let Some(last) = list.iter().position(|(_, packets)| matches_all(packets)) {
+            list.truncate(last + 1);
+        }
+        if let Some((_, same)) = made.iter().find(|(of, _)| *of == list) {
+            return same.clone();
+        }
+        let acl = Arc::new(list.iter().copied().collect());
+        made.push((list, Arc::clone(&acl)));
+        acl
+    })
+}
+
+fn matches_all<A: Ip>(packets: &Match<A>) -> bool {
+    let any = |range: &RangeInclusive<u16>| *range == (0..=u16::MAX);
+    packets.source == Prefix::DEFAULT
+        && packets.destination == Prefix::DEFAULT
+        && packets.protocol.is_none()
+        && any(&packets.source_ports)
+        && any(&packets.destination_ports)
+}
