@@ -20,7 +20,7 @@ use crate::acl::{Acls, Direction};
 use crate::arc::BVI;
 use crate::bond::Bonds;
 use crate::change::{
-    BridgeDomain, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route,
+    BridgeDomain, Change, Feature, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route,
 };
 use crate::family::{Family, Ip};
 use crate::firewall::Policies;
@@ -273,26 +273,9 @@ impl State {
                 interface,
                 feature,
                 argument,
-            } => {
-                let all = &mut self.links.features;
-                if let Some(argument) = argument {
-                    all.insert((interface, feature), argument);
-                    self.interfaces.set_argument(interface, feature, argument);
-                } else {
-                    all.remove(&(interface, feature));
-                }
-                self.interface_line(interface);
-                self.refresh_adjacencies(interface)?;
-            }
+            } => self.feature_set(interface, feature, argument)?,
             &Change::FeaturesDelete(interface) => {
-                self.links.features.retain(|(of, _), _| *of != interface);
-                for direction in Direction::ALL {
-                    self.acls.attach(interface, direction, &[]);
-                    self.policies.attach(interface, direction, None);
-                }
-                self.interface_line(interface);
-                self.refresh_adjacencies(interface)?;
-                self.follow_policies()?;
+                self.features_delete(interface)?;
                 return Ok(true);
             }
             Change::AclSet { name, rules } => {
@@ -324,9 +307,7 @@ impl State {
                 direction,
                 policy,
             } => {
-                self.policies
-                    .attach(*interface, *direction, policy.as_deref());
-                self.follow_policies()?;
+                self.policy_attach(*interface, *direction, policy.as_deref())?;
                 return Ok(true);
             }
             &Change::SourceSet { ip4, ip6 } => {
@@ -370,6 +351,36 @@ impl State {
         Ok(bridged || bonded || tunneled)
     }
 
+    /// A feature of an interface is on with this argument, or off.
+    fn feature_set(
+        &mut self,
+        interface: InterfaceId,
+        feature: Feature,
+        argument: Option<u32>,
+    ) -> Result<(), Full> {
+        let all = &mut self.links.features;
+        if let Some(argument) = argument {
+            all.insert((interface, feature), argument);
+            self.interfaces.set_argument(interface, feature, argument);
+        } else {
+            all.remove(&(interface, feature));
+        }
+        self.interface_line(interface);
+        self.refresh_adjacencies(interface)
+    }
+
+    /// An interface has no features any more.
+    fn features_delete(&mut self, interface: InterfaceId) -> Result<(), Full> {
+        self.links.features.retain(|(of, _), _| *of != interface);
+        for direction in Direction::ALL {
+            self.acls.attach(interface, direction, &[]);
+            self.policies.attach(interface, direction, None);
+        }
+        self.interface_line(interface);
+        self.refresh_adjacencies(interface)?;
+        self.follow_policies()
+    }
+
     /// An interface has these access lists in a direction from now on.
     fn acls_attach(
         &mut self,
@@ -387,6 +398,17 @@ impl State {
         }
         self.interface_line(interface);
         self.refresh_adjacencies(interface)
+    }
+
+    /// An interface has this policy in a direction from now on.
+    fn policy_attach(
+        &mut self,
+        interface: InterfaceId,
+        direction: Direction,
+        policy: Option<&str>,
+    ) -> Result<(), Full> {
+        self.policies.attach(interface, direction, policy);
+        self.follow_policies()
     }
 
     /// All interfaces have the firewall once one of them has a policy, and none after that.
