@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use ::io::af_xdp::Queue;
-use control::config::{Desired, desired};
+use control::config::{Desired, Tables, desired};
 use control::facts::{Batch, Event};
 use control::history::Seed;
 use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
@@ -112,7 +112,10 @@ impl Daemon {
         }
         let buffers = BUFFERS * cpus.len() as u32 + for_ports;
         let packets = u64::from(buffers) * STRIDE as u64;
-        memory::check(available, config.tables, sizes, packets)?;
+        let flows = config.tables.flows.unwrap_or(Tables::FLOWS);
+        let flows = tables::flow::Sizes::of(flows);
+        let for_flows = flows.bytes() * cpus.len() as u64;
+        memory::check(available, config.tables, (sizes, for_flows), packets)?;
         let host = Linux::start(&config, sizes, sender)?;
         let stride = if host.has_programs() {
             STRIDE_AF_XDP
@@ -123,7 +126,7 @@ impl Daemon {
             pool: Pool::new(buffers, stride)?,
             memory: host.memory(sizes)?,
             workers: cpus.len(),
-            flows: tables::flow::Sizes::default(),
+            flows,
             grace: host.grace()?,
         };
         let parts = Parts {

@@ -138,15 +138,6 @@ impl Filters {
             policy: rules::policy(policy, &self.lists),
         }
     }
-
-    /// The policies, as the router has been told.
-    #[cfg(test)]
-    pub fn policies(&self) -> Vec<Change> {
-        let policies = self.policies.iter();
-        policies
-            .map(|(name, policy)| self.policy(name, policy))
-            .collect()
-    }
 }
 
 #[cfg(test)]

@@ -61,14 +61,16 @@ pub fn spare(available: Option<Available>, processors: u32, each: u32, bytes: u6
 }
 
 /// Checks that there is enough for tables of these sizes and packets before any of it is taken: the
-/// kernel would end some process later, when it finds out.
+/// kernel would end some process later, when it finds out. `flows` are the bytes for the flows of all
+/// workers: they count if the configuration says how many there may be, since they are taken only as
+/// flows come.
 ///
 /// # Errors
 /// The memory that is missing, the settings of `tables` that take part of it, and advice.
 pub fn check(
     available: Option<Available>,
     tables: config::Tables,
-    sizes: Sizes,
+    (sizes, flows): (Sizes, u64),
     packets: u64,
 ) -> Result<(), Box<dyn Error>> {
     let Some(available) = available else {
@@ -80,22 +82,24 @@ pub fn check(
     } else {
         packets
     };
-    let short = sizes.bytes() + ordinary > available.ordinary;
-    let [needed, packets] = [sizes.bytes(), packets].map(|bytes| bytes.div_ceil(MIB));
+    let needed = sizes.bytes() + tables.flows.map_or(0, |_| flows);
+    let short = needed + ordinary > available.ordinary;
+    let [needed, packets] = [needed, packets].map(|bytes| bytes.div_ceil(MIB));
     if short {
         let there = available.ordinary / MIB;
         let settings = [
             ("ip4-routes", tables.ip4_routes, sizes.ip4_bytes()),
             ("ip6-routes", tables.ip6_routes, sizes.ip6_bytes()),
+            ("flows", tables.flows, flows),
         ];
-        let given = settings.into_iter().filter_map(|(name, routes, bytes)| {
-            let (routes, mib) = (routes?, bytes.div_ceil(MIB));
-            Some(format!(" (tables.{name}: {routes} needs {mib} MiB)"))
+        let given = settings.into_iter().filter_map(|(name, number, bytes)| {
+            let (number, mib) = (number?, bytes.div_ceil(MIB));
+            Some(format!(" (tables.{name}: {number} needs {mib} MiB)"))
         });
         let given: String = given.collect();
         return Err(format!(
             "run: too little memory: tables need {needed} MiB{given} and packets {packets} MiB, but only {there} MiB are available: \
-             give the machine more memory, or configure fewer routes in `tables`, fewer workers or fewer queues of ports"
+             give the machine more memory, or configure fewer routes or flows in `tables`, fewer workers or fewer queues of ports"
         )
         .into());
     }
@@ -160,7 +164,7 @@ mod tests {
     fn too_little_is_said_in_one_line() {
         let (none, sizes) = (config::Tables::default(), Sizes::default());
         let mib = sizes.bytes().div_ceil(MIB);
-        let check = |there, packets| check(there, none, sizes, packets);
+        let check = |there, packets| check(there, none, (sizes, 1 << 40), packets);
         assert!(check(None, 1 << 40).is_ok());
         assert!(check(of(mib + 80, 0), 80 * MIB).is_ok());
         let error = check(of(mib + 78, 79), 80 * MIB).unwrap_err().to_string();
@@ -176,15 +180,16 @@ mod tests {
         let tables = config::Tables {
             ip4_routes: Some(50_000_000),
             ip6_routes: Some(1000),
-            ..config::Tables::default()
+            flows: Some(2_000_000),
         };
         let sizes = sizes(of(2000, 0), tables);
-        let error = check(of(2000, 0), tables, sizes, MIB).unwrap_err();
+        let error = check(of(2000, 0), tables, (sizes, 300 * MIB), MIB).unwrap_err();
         let says = [
             "tables.ip4-routes: 50000000 needs 4160 MiB",
             "tables.ip6-routes: 1000 needs 2 MiB",
+            "tables.flows: 2000000 needs 300 MiB",
             "only 2000 MiB are available",
-            "fewer routes in `tables`",
+            "fewer routes or flows in `tables`",
         ];
         let error = error.to_string();
         assert!(says.iter().all(|part| error.contains(part)), "{error}");

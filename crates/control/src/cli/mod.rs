@@ -356,7 +356,7 @@ mod tests {
             let help = help(spec.words[0]);
             assert!(help.contains(spec.help) && help.contains(&spec.usage()));
         }
-        assert_eq!(complete(&["show", ""]).len(), 27);
+        assert_eq!(complete(&["show", ""]).len(), 28);
         assert_eq!(complete(&[""; 0]).len(), 9);
     }
 

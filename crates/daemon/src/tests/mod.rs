@@ -37,8 +37,8 @@ struct State {
     bridges: BTreeSet<String>,
     /// The router's access lists, and the interfaces that have them.
     acls: String,
-    /// The policies, as the router has been told.
-    policies: Vec<router::Change>,
+    /// `show policy`.
+    policies: String,
     /// The settings of the sFlow agent.
     sflow: String,
     /// What the router has been told of each interface, by names.
@@ -130,7 +130,7 @@ impl Lab {
         State {
             bridges: bridges.map(|(_, bridge)| format!("{bridge:?}")).collect(),
             acls: self.acls(),
-            policies: self.daemon.filters.policies(),
+            policies: self.policies(),
             sflow: format!(
                 "{:?}",
                 self.daemon.sflow.settings().map(|(settings, _)| settings)
@@ -144,6 +144,11 @@ impl Lab {
 
     fn acls(&self) -> String {
         let shown = router::acl::show::acls(&self.daemon.routing.router, None);
+        shown.expect("all of them").to_string()
+    }
+
+    fn policies(&self) -> String {
+        let shown = router::firewall::show::policies(&self.daemon.routing.router, None);
         shown.expect("all of them").to_string()
     }
 

@@ -7,7 +7,7 @@ use graph::counters::Counter;
 use tables::acl::{Acl, IP4, IP6, Key, NONE, Rule as Match};
 use tables::prefix::Prefix;
 
-use super::{Action, Policy, Rule, State};
+use super::{Action, Policy, Rule, State, States};
 use crate::acl::Packets;
 use crate::bucket::TokenBucket;
 use crate::family::Ip;
@@ -17,6 +17,8 @@ use crate::family::Ip;
 pub(crate) struct Compiled {
     pub(super) name: String,
     pub(super) policy: Policy,
+    /// A rule asks for states.
+    pub(super) is_stateful: bool,
     /// By [`State`].
     ip4: [Arc<Acl<IP4>>; 4],
     ip6: [Arc<Acl<IP6>>; 4],
@@ -83,6 +85,7 @@ impl Compiled {
                 Packets::V6(packets) => Some(packets),
             }),
             workers: (0..workers).map(of_worker).collect(),
+            is_stateful: policy.rules.iter().any(|rule| rule.states != States::ALL),
             policy,
         }
     }

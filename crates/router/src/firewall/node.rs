@@ -278,7 +278,7 @@ fn without_flow<N: Family<W>, const W: usize>(
 }
 
 /// What becomes of a packet that no flow is known of: if it may begin one, it does. `None`: there is
-/// no room for that.
+/// no room for that. Where policies do not ask for states, it passes even so.
 #[inline(never)]
 fn begin<N: Family<W>, const W: usize>(
     cx: &Cx,
@@ -291,7 +291,11 @@ fn begin<N: Family<W>, const W: usize>(
     };
     let verdict = judge::<N, W>(cx, tracker, p, State::New);
     if let Verdict::Accept { always } = verdict {
-        let number = tracker.insert(seen, &first).ok()?;
+        let number = match tracker.insert(seen, &first) {
+            Ok(number) => number,
+            Err(_) if policies(cx, p).all(|policy| !policy.is_stateful) => return Some(verdict),
+            Err(_) => return None,
+        };
         if always {
             tracker.approve(number, crate::flow::Direction::Original, seen.interfaces);
         }
@@ -308,18 +312,23 @@ fn judge<N: Family<W>, const W: usize>(
     p: &Pkt<'_>,
     state: State,
 ) -> Verdict {
-    let policies = &cx.snapshot().policies;
-    let input = policies.of(p.rx_if, Direction::Input);
-    let output = policies.of(p.tx_if(), Direction::Output);
     let key = N::key(p);
     let mut all = true;
-    for policy in [input, output].into_iter().flatten() {
+    for policy in policies(cx, p) {
         match policy.judge::<N, W>(cx.worker, state, &key, tracker.tsc) {
             Verdict::Accept { always } => all &= always,
             other => return other,
         }
     }
     Verdict::Accept { always: all }
+}
+
+/// The policies that a packet is to pass, in their order.
+fn policies<'a>(cx: &'a Cx, p: &Pkt<'_>) -> impl Iterator<Item = &'a Compiled> {
+    let policies = &cx.snapshot().policies;
+    let input = policies.of(p.rx_if, Direction::Input);
+    let output = policies.of(p.tx_if(), Direction::Output);
+    [input, output].into_iter().flatten()
 }
 
 /// The way of a packet of which policies say this.

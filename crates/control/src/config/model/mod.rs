@@ -112,29 +112,21 @@ pub struct Workers {
 }
 
 /// Routes and flows that the tables have room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tables {
     /// IPv4 routes, 1000 to 50,000,000; `None`: by the machine's memory.
     pub ip4_routes: Option<u32>,
     /// IPv6 routes, 1000 to 50,000,000; `None`: by the machine's memory.
     pub ip6_routes: Option<u32>,
-    /// Flows of each worker, 1000 to 16,000,000.
-    #[serde(skip_serializing_if = "Tables::flows")]
-    pub flows: u32,
+    /// Flows of each worker, 1000 to 16,000,000; `None`: as many as [`Tables::FLOWS`].
+    pub flows: Option<u32>,
 }
 
-impl Default for Tables {
-    fn default() -> Self {
-        Tables {
-            ip4_routes: None,
-            ip6_routes: None,
-            flows: 1_000_000,
-        }
-    }
+impl Tables {
+    /// Flows that each worker has room for if nothing else is said.
+    pub const FLOWS: u32 = 1_000_000;
 }
-
-usual!(Tables: flows: u32);
 
 /// The control socket, and the groups that may use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
