@@ -1,6 +1,7 @@
 //! VXLAN tunnels: two routers with a bridge each and a tunnel between these.
 
-use crate::harness::{Directory, Netns, Router, patience, skipped, until};
+use crate::harness::topology::{HOST, HOST6, ROUTER, ROUTER6};
+use crate::harness::{Directory, Hosts, Netns, Router, patience, skipped, until};
 use crate::tcp::exchange;
 
 /// The addresses of the underlay's ends.
@@ -183,6 +184,92 @@ fn the_kernel_is_at_the_other_end_over_ip6() {
     const NAME: &str = "the_kernel_is_at_the_other_end_over_ip6";
     if !skipped(NAME, &["ip", "ping"]) && has_vxlan(NAME) {
         beside_the_kernel(ENDS6);
+    }
+}
+
+/// A tunnel from the router's own address on a network device to the kernel's VXLAN device in the host
+/// behind it; the router's kernel has one of its own, from this address to that one, with another
+/// network.
+fn from_an_address_of_a_device([local, remote]: [String; 2]) {
+    let hosts = Hosts::new(1600, true);
+    hosts.speak_ip6();
+    for (netns, own, other, last) in [
+        (&hosts.router, &local, &remote, 1),
+        (&hosts.left, &remote, &local, 2),
+    ] {
+        let device = |name: &str, vni: u32, network: u8| {
+            format!(
+                "link add {name} type vxlan id {vni} local {own} remote {other} dstport 4789\n\
+                 link set {name} mtu 1400 up\n\
+                 address add 10.{network}.0.{last}/24 dev {name}\n"
+            )
+        };
+        netns.ip_batch(&device("vx8", 8, 8)).expect("a device");
+        if last == 2 {
+            netns.ip_batch(&device("vx7", 7, 9)).expect("a device");
+        }
+    }
+    let old = "interfaces:\n  r0: {}\n  r1: {}\n";
+    let new = format!(
+        "{old}  vxlan_tunnel1: {{ mtu: 1400, addresses: [ 10.9.0.1/24 ] }}\nvxlan_tunnels:\n  \
+         vxlan_tunnel1: {{ local: '{local}', remote: '{remote}', vni: 7 }}\n"
+    );
+    let router = Router::start(&hosts.router, old);
+    let ping = |netns: &Netns, to: &str| {
+        let ping = format!("ping -n -c 1 -W 1 -s 1372 -M do {to}");
+        netns.sh(&ping).is_ok()
+    };
+    let answers = |netns: &Netns, to: &str| {
+        let shown = [&["errors"][..], &["vxlan", "tunnel"], &["interface"]];
+        let so = until(patience(), || ping(netns, to));
+        assert!(so, "{to}: {}", router.said(&shown));
+    };
+    let kernels = || {
+        answers(&hosts.router, "10.8.0.2");
+        answers(&hosts.left, "10.8.0.1");
+    };
+    let received = || {
+        let shown = router.show(&["interface", "vxlan_tunnel1"]);
+        shown["interfaces"][0]["rx_packets"].as_u64()
+    };
+    kernels();
+    let directory = Directory::new();
+    let file = directory.path().join("new.yaml").display().to_string();
+    std::fs::write(&file, &new).expect("written");
+    router.ask(&["apply", "-c", &file]).expect("it is applied");
+    answers(&hosts.router, "10.9.0.2");
+    answers(&hosts.left, "10.9.0.1");
+    exchange(&hosts.left, [10, 9, 0, 2], &hosts.router, |_| {});
+    let count = received();
+    assert!(count > Some(0), "{count:?}");
+    kernels();
+    assert_eq!(
+        received(),
+        count,
+        "the kernel's packets are not the tunnel's"
+    );
+
+    router.ask(&["rollback"]).expect("it goes back");
+    let gone = until(patience(), || {
+        hosts.router.ip("link show vxlan_tunnel1").is_err()
+    });
+    assert!(gone && !ping(&hosts.left, "10.9.0.1"));
+    kernels();
+}
+
+#[test]
+fn a_tunnel_is_from_an_ip4_address_of_a_device() {
+    const NAME: &str = "a_tunnel_is_from_an_ip4_address_of_a_device";
+    if !skipped(NAME, &["ip", "ping", "ethtool"]) && has_vxlan(NAME) {
+        from_an_address_of_a_device([ROUTER[0].to_string(), HOST[0].to_string()]);
+    }
+}
+
+#[test]
+fn a_tunnel_is_from_an_ip6_address_of_a_device() {
+    const NAME: &str = "a_tunnel_is_from_an_ip6_address_of_a_device";
+    if !skipped(NAME, &["ip", "ping", "ethtool"]) && has_vxlan(NAME) {
+        from_an_address_of_a_device([ROUTER6[0].to_string(), HOST6[0].to_string()]);
     }
 }
 

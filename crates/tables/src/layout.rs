@@ -9,7 +9,7 @@ use crate::interface::{self, Mode};
 use crate::ip6::word;
 use crate::mem::LINE;
 use crate::special::{FIRST_FREE, Special};
-use crate::{adjacency, entry};
+use crate::{adjacency, entry, tunnels};
 
 /// `tables.h`: what a program in C must know to read the tables.
 pub fn header() -> String {
@@ -35,6 +35,9 @@ pub fn header() -> String {
     define("IP6_INDEX", format!("{:#x}u", word::INDEX));
     define("IP6_RANGES", word::RANGES.to_string());
     define("OUTER_TAGS_LINES", interface::OUTER_TAGS_LINES.to_string());
+    define("TUNNEL_USED", format!("{:#x}u", tunnels::USED));
+    define("TUNNEL_STEPS", tunnels::STEPS.to_string());
+    define("TUNNEL_FACTOR", format!("{:#x}u", tunnels::FACTOR));
     let special = Special::ALL.map(|special| ("GROUP", format!("{special:?}"), special.number()));
     let modes = Mode::ALL.map(|mode| ("MODE", format!("{mode:?}"), mode as u32));
     let kinds = Kind::ALL.map(|kind| ("KIND", format!("{kind:?}"), kind as u32));
@@ -44,6 +47,7 @@ pub fn header() -> String {
     for (table, fields) in [
         ("INTERFACE", interface::FIELDS),
         ("ADJACENCY", adjacency::FIELDS),
+        ("TUNNEL", tunnels::FIELDS),
     ] {
         for field in fields {
             let Field {
@@ -88,7 +92,7 @@ mod tests {
     /// No two fields of a line share a bit.
     #[test]
     fn fields_do_not_overlap() {
-        for fields in [interface::FIELDS, adjacency::FIELDS] {
+        for fields in [interface::FIELDS, adjacency::FIELDS, tunnels::FIELDS] {
             let mut taken = [0u32; LINE];
             for field in fields {
                 let mask = field.put(u32::MAX >> (32 - field.bits));

@@ -24,8 +24,8 @@ pub struct Sizes {
     pub nexthop_groups: u32,
     /// Adjacencies, 64 bytes each, as many special ones among them.
     pub adjacencies: u32,
-    /// Interfaces, 64 bytes each and 512 for the VLAN identifiers of sub-interfaces, number 0 (never
-    /// an interface) included; 65,536 at most.
+    /// Interfaces, 64 bytes each, 512 for the VLAN identifiers of sub-interfaces, and 64 for a
+    /// tunnel, number 0 (never an interface) included; 65,536 at most.
     pub interfaces: u32,
 }
 
@@ -81,7 +81,7 @@ impl Sizes {
 
     /// Bytes of all tables, those of a fixed size included.
     pub fn bytes(self) -> u64 {
-        let interfaces = u64::from(self.interfaces) * (1 + OUTER_TAGS_LINES as u64);
+        let interfaces = u64::from(self.interfaces) * (2 + OUTER_TAGS_LINES as u64);
         let lines = u64::from(self.nexthop_groups) + u64::from(self.adjacencies) + interfaces;
         self.ip4_bytes() + self.ip6_bytes() + bytes(lines, LINE)
     }
@@ -125,6 +125,8 @@ pub struct Memory {
     pub interfaces: Cells,
     /// The outer VLAN identifiers of their sub-interfaces, 8 lines each.
     pub outer_tags: Cells,
+    /// The tunnels that they are, a line each.
+    pub tunnels: Cells,
 }
 
 impl Memory {
@@ -149,6 +151,7 @@ impl Memory {
             adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
             interfaces: lines("interfaces", sizes.interfaces as usize)?,
             outer_tags: lines("outer_tags", sizes.interfaces as usize * OUTER_TAGS_LINES)?,
+            tunnels: lines("tunnels", sizes.interfaces as usize)?,
             // The largest last, so that refused sizes cost little.
             ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
         })

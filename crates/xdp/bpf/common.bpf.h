@@ -27,6 +27,7 @@
 #define IP6_LEN 40
 #define IP6_VERSION 6
 #define UDP_LEN 8
+#define VXLAN_LEN 8
 
 /* Packet and map memory may be read unaligned where BPF runs (x86-64, arm64). */
 #define LOAD16(p) (*(const __u16 *)(p))

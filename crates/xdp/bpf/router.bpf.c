@@ -6,7 +6,8 @@
  * everything that is neither IPv4 nor IPv6, IPv4 with options and IPv6 with hop-by-hop
  * options (the kernel is the slow path), multicast and limited broadcast, addresses that are good
  * on their link only, what a DHCP server answers to the interface's own client (its destination is
- * an address that nobody has yet), and destinations whose next-hop group says local or punt.
+ * an address that nobody has yet), and destinations whose next-hop group says local or punt, but for
+ * the packets of a VXLAN tunnel of ours.
  *
  * All else is the router's. Where the interface's line says so, the program forwards as the graph's
  * stages input, lookup and rewrite of either family do, out of the same tables; whatever needs more than
@@ -24,6 +25,9 @@
 #define VLAN 0xfff
 #define DHCP_CLIENT 68
 #define DHCP_CHADDR 28
+/* Destination of VXLAN, and the flag in its first byte that there is a network identifier (RFC 7348). */
+#define VXLAN_PORT 4789
+#define VXLAN_VNI 0x08
 /* More Fragments and the offset, in the fragment word. */
 #define FRAGMENT 0x3fff
 /* Where the fields of an IPv6 header are. */
@@ -89,6 +93,7 @@ TABLE(nexthop_groups, 16);
 TABLE(adjacencies, 16);
 TABLE(interfaces, 1);
 TABLE(outer_tags, OUTER_TAGS_LINES);
+TABLE(tunnels, 1);
 
 AF_XDP_SOCKETS(xsks);
 
@@ -545,6 +550,77 @@ static __always_inline int has_our_tag(const struct packet *p, __u32 number)
 	return word(&outer_tags, number * OUTER_TAGS_LINES + (vlan >> 9), vlan >> 5) >> (vlan & 31) & 1;
 }
 
+/* What a line of the table of tunnels holds from its network identifier on. */
+struct tunnel {
+	__u32 vni;
+	__u32 remote[4];
+	__u32 local[4];
+};
+
+/* The packet is of one of the router's tunnels: `tables::tunnels`. Its ends are in t, its UDP header is
+ * at udp if it is long enough. */
+static __always_inline int is_tunneled(const struct packet *p, const __u8 *udp, struct tunnel *t)
+{
+	const __u8 *vxlan = udp + UDP_LEN;
+	__u32 number, vni;
+
+	if (vxlan + VXLAN_LEN > p->end || LOAD16(udp + 2) != bpf_htons(VXLAN_PORT) || !(vxlan[0] & VXLAN_VNI))
+		return 0;
+	vni = bpf_ntohl(LOAD32(vxlan + 4)) >> 8;
+	t->vni = vni | TUNNEL_USED;
+	number = word(&tunnels, vni * TUNNEL_FACTOR >> 16 & word(&tunnels, 0, TUNNEL_LAST_WORD), TUNNEL_FIRST_WORD);
+	for (int step = 0; step < TUNNEL_STEPS && number; step++) {
+		struct line *line = bpf_map_lookup_elem(&tunnels, &number);
+		__u32 other;
+
+		if (!line)
+			return 0;
+		other = load(line, TUNNEL_VNI_WORD) ^ t->vni;
+		for (int at = 0; at < 4; at++) {
+			other |= load(line, TUNNEL_REMOTE_WORD + at) ^ t->remote[at];
+			other |= load(line, TUNNEL_LOCAL_WORD + at) ^ t->local[at];
+		}
+		if (!other)
+			return 1;
+		number = load(line, TUNNEL_NEXT_WORD);
+	}
+	return 0;
+}
+
+static __always_inline int is_tunneled4(const struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+	__u32 mapped = bpf_htonl(0xffff);
+	struct tunnel t = {
+		.remote = { 0, 0, mapped, LOAD32(ip + 12) },
+		.local = { 0, 0, mapped, LOAD32(ip + 16) },
+	};
+
+	if (ip[9] != IPPROTO_UDP || LOAD16(ip + 6) & bpf_htons(FRAGMENT))
+		return 0;
+	return is_tunneled(p, ip + IP4_LEN, &t);
+}
+
+static __always_inline int is_tunneled6(const struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+	struct tunnel t;
+
+	if (ip[6] != IPPROTO_UDP)
+		return 0;
+	for (int at = 0; at < 4; at++) {
+		t.remote[at] = LOAD32(ip + IP6_SRC + 4 * at);
+		t.local[at] = LOAD32(ip + IP6_DST + 4 * at);
+	}
+	return is_tunneled(p, ip + IP6_LEN, &t);
+}
+
+/* Whose packet it is that is for an own address. */
+static __always_inline int local(const struct packet *p)
+{
+	return (p->is_ip6 ? is_tunneled6(p) : is_tunneled4(p)) ? to_graph(p) : to_kernel(p);
+}
+
 /* Whose packet it is. */
 static __always_inline int route(struct packet *p)
 {
@@ -578,7 +654,9 @@ static __always_inline int route(struct packet *p)
 	if (owner != ROUTE)
 		return owner == KERNEL ? to_kernel(p) : to_graph(p);
 	group = p->entry & ENTRY_GROUP;
-	if (group == GROUP_LOCAL || group == GROUP_BROADCAST || group == GROUP_PUNT)
+	if (group == GROUP_LOCAL)
+		return local(p);
+	if (group == GROUP_BROADCAST || group == GROUP_PUNT)
 		return to_kernel(p);
 	/* Features are the graph's. */
 	if (INTERFACE_FEATURED(end_and_mode) || !INTERFACE_XDP_FORWARD(load(line, INTERFACE_XDP_FORWARD_WORD)))

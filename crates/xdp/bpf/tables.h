@@ -13,6 +13,9 @@
 #define IP6_INDEX 0x3ffffffu
 #define IP6_RANGES 8
 #define OUTER_TAGS_LINES 8
+#define TUNNEL_USED 0x80000000u
+#define TUNNEL_STEPS 32
+#define TUNNEL_FACTOR 0x9e3779b1u
 #define GROUP_NO_ROUTE 0
 #define GROUP_LOCAL 1
 #define GROUP_BROADCAST 2
@@ -85,5 +88,17 @@
 #define ADJACENCY_SOURCE(word) ((word) >> 0 & 0xffffffff)
 #define ADJACENCY_HEADER_END_WORD 14
 #define ADJACENCY_HEADER_END(word) ((word) >> 0 & 0xffffffff)
+#define TUNNEL_LAST_WORD 0
+#define TUNNEL_LAST(word) ((word) >> 0 & 0xffffffff)
+#define TUNNEL_FIRST_WORD 1
+#define TUNNEL_FIRST(word) ((word) >> 0 & 0xffffffff)
+#define TUNNEL_NEXT_WORD 2
+#define TUNNEL_NEXT(word) ((word) >> 0 & 0xffffffff)
+#define TUNNEL_VNI_WORD 3
+#define TUNNEL_VNI(word) ((word) >> 0 & 0xffffffff)
+#define TUNNEL_REMOTE_WORD 4
+#define TUNNEL_REMOTE(word) ((word) >> 0 & 0xffffffff)
+#define TUNNEL_LOCAL_WORD 8
+#define TUNNEL_LOCAL(word) ((word) >> 0 & 0xffffffff)
 
 #endif

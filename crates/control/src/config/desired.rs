@@ -361,7 +361,6 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
             ..Interface::plain(name, vxlan(tunnel)?)
         })
     }));
-    refusing.tunnels(config, &interfaces);
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
     }
@@ -501,24 +500,6 @@ impl Refusing<'_> {
             message,
             "remove it, or wait for a version that supports it",
         );
-    }
-
-    /// Tunnels whose packets the kernel keeps: those to the untagged address of a network device.
-    fn tunnels(&mut self, config: &Config, interfaces: &[Interface]) {
-        for (name, tunnel) in &config.vxlan_tunnels {
-            let is_local = |own: &Address| Some(own.address) == tunnel.local;
-            let mut devices = interfaces.iter().filter(|i| i.netdev().is_some());
-            if let Some(device) = devices.find(|i| i.addresses.iter().any(is_local)) {
-                let path = ["vxlan_tunnels", name, "local"].map(Step::from);
-                let message = format!(
-                    "local of vxlan_tunnel {name} on network device {}: not supported yet",
-                    device.name
-                );
-                let help = "give it an address of a sub-interface, a bond, a loopback that is a \
-                            BVI, or an interface with another port";
-                self.refuse(&path, message, help);
-            }
-        }
     }
 
     fn sections(&mut self, config: &Config) {

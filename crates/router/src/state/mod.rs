@@ -154,7 +154,7 @@ impl State {
             ),
             bridges: Bridges::default(),
             bonds: Bonds::default(),
-            vxlans: Vxlans::default(),
+            vxlans: Vxlans::new(memory.tunnels),
             acls: Acls::new(workers),
             policies: Policies::new(workers),
             alarms: Alarms::default(),

@@ -1,8 +1,10 @@
 //! The tunnels, as workers see them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use tables::mem::Cells;
+use tables::tunnels;
 use wire::vxlan::MAX_VNI;
 
 use crate::change::{InterfaceId, Kind};
@@ -47,14 +49,19 @@ impl Tunnel {
                 tables::hash::flow5(remote.to_bits(), local.to_bits(), 4, high, low)
             }
             (remote, local) => {
-                let [remote, local] = [remote, local].map(|address| match address {
-                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                    IpAddr::V6(address) => address.octets(),
-                });
+                let [remote, local] = [remote, local].map(|end| mapped(end).octets());
                 let [high, low] = [(self.vni >> 16) as u16, self.vni as u16];
                 tables::hash::flow6(&remote, &local, 0, 6, high, low)
             }
         }
+    }
+}
+
+/// The address in IPv6.
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
     }
 }
 
@@ -123,24 +130,42 @@ impl Tunnels {
 }
 
 /// The tunnels.
-#[derive(Default)]
-pub(crate) struct Vxlans(Tunnels);
+pub(crate) struct Vxlans {
+    /// As workers see them.
+    tunnels: Tunnels,
+    /// As XDP programs do.
+    table: tunnels::Tunnels,
+}
 
 impl Vxlans {
+    /// None, in the zeroed memory of their table.
+    pub(crate) fn new(memory: Cells) -> Self {
+        Vxlans {
+            tunnels: Tunnels::default(),
+            table: tunnels::Tunnels::new(memory),
+        }
+    }
+
     /// The tunnels, for workers.
     pub(crate) fn tunnels(&self) -> Tunnels {
-        self.0.clone()
+        self.tunnels.clone()
     }
 
     /// Takes in what has become of an interface. True if there are other tunnels now.
     pub(crate) fn follow(&mut self, links: &Links, id: InterfaceId) -> bool {
         let now = links.interfaces.get(&id).and_then(|i| tunnel(i.kind));
-        if self.0.of(id) == now.as_ref() {
+        if self.tunnels.of(id) == now.as_ref() {
             return false;
         }
         let all = links.interfaces.values();
         let all: Vec<_> = all.filter_map(|i| Some((tunnel(i.kind)?, i.id))).collect();
-        self.0 = Tunnels::new(&all);
+        self.tunnels = Tunnels::new(&all);
+        let now = now.map(|tunnel| tunnels::Tunnel {
+            local: mapped(tunnel.local),
+            remote: mapped(tunnel.remote),
+            vni: tunnel.vni,
+        });
+        self.table.set(id, now.as_ref());
         true
     }
 }

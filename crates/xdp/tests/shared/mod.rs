@@ -87,6 +87,7 @@ fn clear(router: &Router) {
         &memory.nexthop_groups,
         &memory.adjacencies,
         &memory.interfaces,
+        &memory.tunnels,
     ];
     for word in tables.into_iter().flat_map(|table| table.iter()) {
         // Most words are zero, and what is only read stays clean.

@@ -176,13 +176,6 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
         refused(text),
         wanted.map(|(message, line)| (message.to_owned(), line))
     );
-    let tunnels = refused(
-        "interfaces: { e0: { addresses: [ 10.0.0.1/24 ], sub-interfaces: { 5: { addresses: [ 10.0.5.1/24 ] } } } }\n\
-         vxlan_tunnels:\n  vxlan_tunnel1: { local: 10.0.5.1, remote: 10.0.5.2, vni: 1 }\n  \
-         vxlan_tunnel2:\n    local: 10.0.0.1\n    remote: 10.0.0.2\n    vni: 2\n",
-    );
-    let wanted = "local of vxlan_tunnel vxlan_tunnel2 on network device e0: not supported yet";
-    assert_eq!(tunnels, [(wanted.to_owned(), 5)]);
     let names = refused("interfaces: { GigabitEthernet3/0/0: {} }");
     assert_eq!(
         names[0].0,
