@@ -18,7 +18,7 @@ pub const LACP: u8 = 1;
 /// Subtype of the slow protocols: marker PDU.
 pub const MARKER: u8 = 2;
 
-/// Bits of the state of a port (clause 6.4.2.3 m).
+/// Bits of the state of a port (clause 6.4.2.3, Actor_State).
 pub mod state {
     /// It speaks first, and not only when the other end does.
     pub const ACTIVITY: u8 = 1 << 0;

@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 69] = [
+const CONFIGS: [&str; 71] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -58,6 +58,9 @@ const CONFIGS: [&str; 69] = [
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop0, interfaces: [ m ] } }\nloopbacks: { loop0: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ] } }",
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop1, settings: { learn: no } }, bd2: { interfaces: [ m ], bvi: loop0 } }\nloopbacks: { loop0: { lcp: b0, mac: 02:00:00:00:00:05, addresses: [ 10.0.0.1/24 ] }, loop1: {} }",
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop0, interfaces: [ m ] }, bd2: { bvi: loop1, mtu: 1400 } }\nloopbacks: { loop0: {}, loop1: { mtu: 1400 } }",
+    // Bridges that answer ARP requests, or forward them to the owner.
+    "ports: { m: { null: {} } }\ninterfaces: { m: {}, e0: {} }\nbridgedomains: { bd1: { interfaces: [ m ], settings: { arp-termination: true } }, bd2: { bvi: loop1, interfaces: [ e0 ], settings: { arp-unicast-forward: true } } }\nloopbacks: { loop1: { addresses: [ 10.0.0.1/24 ] } }",
+    "ports: { m: { null: {} } }\ninterfaces: { m: {}, e0: {} }\nbridgedomains: { bd1: { interfaces: [ m, e0 ], settings: { arp-unicast-forward: true } }, bd2: { bvi: loop1, settings: { arp-termination: true, arp-unicast-forward: true } } }\nloopbacks: { loop1: {} }",
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { interfaces: [ m ] } }\nloopbacks: { loop0: { addresses: [ 10.0.0.1/24 ] } }",
     // Access lists: of prefix lists, of sub-interfaces, of a port that is down.
     "prefixlists: { pp: { members: [ 10.9.0.0/16, 2001:db8:9::/48 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp }, { action: permit } ] }, bb: { terms: [ { action: deny, protocol: tcp, destination-port: 22 } ] } }\ninterfaces: { e0: { acls: { input: aa, output: [ bb, aa ] } }, e1: { acls: { output: bb } } }",

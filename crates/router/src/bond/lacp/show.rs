@@ -53,7 +53,7 @@ pub struct End {
     pub port_priority: u16,
     /// Number of the port.
     pub port: u16,
-    /// Its state (IEEE 802.1AX-2014 clause 6.4.2.3 m).
+    /// Its state (IEEE 802.1AX-2014 clause 6.4.2.3, Actor_State).
     pub state: Flags,
 }
 
