@@ -9,7 +9,7 @@ use wire::craft::Packet;
 use wire::ip;
 
 use crate::harness::*;
-use crate::sound::{self, LACP_MEMBER, VNI, WAITING, XOR_MEMBERS, lab, round};
+use crate::sound::{self, BRIDGED, LACP_MEMBER, VNI, WAITING, XOR_MEMBERS, lab, round};
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();
@@ -22,6 +22,9 @@ fn corpus() -> Vec<Vec<u8>> {
     packets.extend(corpus6());
     packets.extend(tunneled());
     packets.extend(lacpdus());
+    let at_bridge = [packets.clone(), stations()].concat();
+    packets.extend(at_bridge.iter().map(|frame| tagged(frame)));
+    packets.extend(stations());
     packets
 }
 
@@ -47,6 +50,30 @@ pub fn tunneled() -> Vec<Vec<u8>> {
         })
     });
     packets.collect()
+}
+
+/// The frame with the tag of the bridge's sub-interface.
+fn tagged(frame: &[u8]) -> Vec<u8> {
+    let tag = [0x8100u16, sound::BRIDGED_TAG].map(u16::to_be_bytes);
+    [&frame[..12], tag.as_flattened(), &frame[12..]].concat()
+}
+
+/// What stations say to each other, and ask.
+fn stations() -> Vec<Vec<u8>> {
+    let station = |n| (host_mac(42, n), addr(42, n));
+    let all = [(3, 4), (4, 3), (4, 5), (5, 3)];
+    let frames = all.into_iter().flat_map(|(from, to)| {
+        let (from, to) = (station(from), station(to));
+        let request = wire::arp::Header::request(from, to.1);
+        let packet = Packet::udp((from.1, 1025), (to.1, 12)).macs(from.0, to.0);
+        let to_us = Packet::udp((from.1, 1025), (FAR, 12)).macs(from.0, own_mac(1));
+        [
+            wire::craft::arp(&request, wire::eth::Mac([0xff; 6])),
+            packet.frame(),
+            to_us.frame(),
+        ]
+    });
+    frames.collect()
 }
 
 /// LACPDUs and markers.
@@ -192,6 +219,7 @@ fn random_packets_through_the_graph() {
             0 => 4,
             1 => XOR_MEMBERS[0],
             2 => LACP_MEMBER,
+            3 => BRIDGED,
             _ => 1,
         };
         lab.advance(std::time::Duration::from_millis(1));
@@ -209,6 +237,10 @@ fn random_packets_through_the_graph() {
         ("bond-output", "Member"),
         ("lacp-exchange", "Member"),
         ("lacp-exchange", "Length"),
+        ("l2-forward", "Member"),
+        ("l2-forward", "Bvi"),
+        ("l2-forward", "ArpReply"),
+        ("l2-forward", "Flood"),
     ] {
         assert!(lab.edge(node, edge) > 0, "{node} {edge} was not reached");
     }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use router::acl::{Direction, Packets};
 use router::bond::{Headers, Spread};
 use router::vxlan::Tunnel;
-use router::{Change, Interface, Kind, L2, Route, arc};
+use router::{ArpRequests, BridgeDomain, Change, Interface, Kind, L2, Route, Tags, arc};
 use tables::acl::Rule;
 use tables::prefix::{Address, Prefix};
 use wire::lacp::{self, Pdu, state};
-use wire::{eth, ip};
+use wire::{arp, eth, ip};
 
 use super::harness::*;
 
@@ -22,6 +22,14 @@ const XOR: u16 = 30;
 pub const XOR_MEMBERS: [u16; 2] = [31, 32];
 const LACP: u16 = 33;
 pub const LACP_MEMBER: u16 = 34;
+
+/// A bridge domain: its members are what has this tag on interface 1, and an interface; and its own
+/// interface, whose address is that of interface 1. It answers ARP requests.
+const DOMAIN: u16 = 1;
+const BRIDGED_SUB: u16 = 40;
+pub const BRIDGED_TAG: u16 = 100;
+pub const BRIDGED: u16 = 41;
+const BVI: u16 = 42;
 
 /// Tunnels of either family, and their ends: to the host on interface 2, and to that on 1.
 const TUNNELS: [(u16, [&str; 2]); 4] = [
@@ -36,7 +44,7 @@ const TUNNEL_MTU: usize = 1400;
 
 /// A router with ways of every kind, in both families: a small link, several next hops, decisions, a
 /// host interface (number 4, of 1), tunnels (20 to 23; 63.0.0.0/8 to 66.0.0.0/8 by these), bonds
-/// (67.0.0.0/8 and 68.0.0.0/8). Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
+/// (67.0.0.0/8 and 68.0.0.0/8), a bridge (69.0.0.0/8). Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
 pub fn lab() -> Lab {
     let mut lab = wired6(Lab::with_host());
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
@@ -66,9 +74,13 @@ pub fn lab() -> Lab {
         },
     ]);
     lab.apply(filtered());
-    let devices = TUNNELS.map(|(id, _)| id).into_iter().chain([XOR, LACP]);
+    let devices = TUNNELS
+        .map(|(id, _)| id)
+        .into_iter()
+        .chain([XOR, LACP, BVI]);
     let ways = devices.clone().zip(63..);
     bonds(&mut lab);
+    bridge(&mut lab);
     tunnels(&mut lab);
     lab.apply(ways.flat_map(|(id, net)| way(id, net)).collect());
     agree(&mut lab);
@@ -100,6 +112,42 @@ fn tunnels(lab: &mut Lab) {
     };
     lab.apply(TUNNELS.map(tunnel).into());
     lab.apply(vec![neighbor6(1, TUNNELS[3].1[1])]);
+}
+
+fn bridge(lab: &mut Lab) {
+    let member = |id, kind| {
+        Change::InterfaceSet(Interface {
+            kind,
+            l2: Some(L2::Bridge(DOMAIN)),
+            ..interface(id)
+        })
+    };
+    let sub = Kind::Sub {
+        parent: 1,
+        tags: Tags::one(BRIDGED_TAG),
+        host: None,
+    };
+    lab.plug(BRIDGED, 0);
+    lab.apply(vec![
+        Change::InterfaceSet(Interface {
+            mac: own_mac(1),
+            ..interface(BVI)
+        }),
+        Change::BridgeSet(BridgeDomain {
+            id: DOMAIN,
+            name: "bd1".to_owned(),
+            learn: true,
+            flood: true,
+            unknown_flood: true,
+            forward: true,
+            bvi: Some(BVI),
+            age_minutes: None,
+            limit: None,
+            arp: ArpRequests::Answer,
+        }),
+        member(BRIDGED_SUB, sub),
+        member(BRIDGED, Kind::Routed { host: None }),
+    ]);
 }
 
 fn bonds(lab: &mut Lab) {
@@ -297,10 +345,41 @@ fn ip6(ip: &[u8]) -> (usize, bool) {
     )
 }
 
-/// Where a packet's IP header may be: in its frame, and in the frame of a tunnel of either family.
-const IP_AT: [usize; 3] = [14, 14 + 36 + 14, 14 + 56 + 14];
+/// A frame that begins with the tag of the bridge's sub-interface, without that.
+fn untagged(frame: &[u8]) -> Option<Vec<u8>> {
+    let [kind, vlan] = [12, 14].map(|at| frame.get(at..at + 2));
+    let is_its =
+        kind? == [0x81, 0] && u16::from_be_bytes(vlan?.try_into().ok()?) & 0xfff == BRIDGED_TAG;
+    is_its.then(|| [&frame[..12], &frame[16..]].concat())
+}
 
-/// Interface `from` (1, 4, or a member of a bond) receives these frames; a neighbor that packets wait
+/// A frame that left by a member of the bridge: it has come in there as it is, or is the answer to an
+/// ARP request, or the bridge's own interface has sent it.
+fn check_bridged(frame: &[u8], bridged: &[Vec<u8>], seen: &Seen) {
+    assert!(frame.len() <= eth::LEN + 1500, "{} bytes", frame.len());
+    if bridged.iter().any(|came| came == frame) {
+        return;
+    }
+    if frame[12..14] != eth::ARP.to_be_bytes() {
+        return check(frame, 1, 1500, seen);
+    }
+    let (answer, _) = arp::Header::parse(&frame[eth::LEN..]).expect("is one");
+    assert_eq!(answer.operation(), arp::REPLY, "{frame:02x?}");
+    assert_eq!(frame[6..12], answer.sender_mac.0);
+}
+
+/// Where a packet's IP header may be: in its frame, and in the frame of a tunnel of either family, with a
+/// tag and without.
+const IP_AT: [usize; 6] = [
+    14,
+    18,
+    14 + 36 + 14,
+    18 + 36 + 14,
+    14 + 56 + 14,
+    18 + 56 + 14,
+];
+
+/// Interface `from` (1, 4, a member of a bond or of the bridge) receives these frames; a neighbor that packets wait
 /// for comes and goes.
 pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let mut seen = Seen::new();
@@ -309,6 +388,16 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
             seen.entry(key).or_default().push(ttl);
         }
     }
+    // What was learned before this.
+    lab.router.unresolved();
+    let bridged: Vec<_> = match from {
+        BRIDGED => received.clone(),
+        _ => received.iter().filter_map(|f| untagged(f)).collect(),
+    };
+    let check_first = |frame: &Vec<u8>| match untagged(frame) {
+        Some(frame) => check_bridged(&frame, &bridged, &seen),
+        None => check(frame, 1, 1500, &seen),
+    };
     let count = received.len();
     lab.receive(from, received.clone());
     let (straight, back) = (lab.sent(1), lab.sent(4));
@@ -319,14 +408,16 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
         let is_hosts = |frame: &Vec<u8>| whole.contains(frame);
         let (straight, answers): (Vec<_>, Vec<_>) = straight.into_iter().partition(is_hosts);
         assert_eq!(straight, whole, "the host's packets leave as they are");
-        answers.iter().for_each(|f| check(f, 1, 1500, &seen));
+        answers.iter().for_each(check_first);
     } else {
-        straight.iter().for_each(|f| check(f, 1, 1500, &seen));
+        straight.iter().for_each(check_first);
         assert!(
             back.iter()
                 .all(|f| received.iter().any(|r| r.starts_with(f)))
         );
     }
+    let out = lab.sent(BRIDGED);
+    out.iter().for_each(|f| check_bridged(f, &bridged, &seen));
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
     lab.sent(3).iter().for_each(|f| check(f, 3, 576, &seen));
     for member in [XOR_MEMBERS[0], XOR_MEMBERS[1], LACP_MEMBER] {
