@@ -10,6 +10,7 @@ mod command;
 mod generator;
 mod oracle;
 mod scenario;
+mod talk;
 mod way;
 
 use std::error::Error;
@@ -151,6 +152,7 @@ pub fn dataplane(rounds: usize, only: Option<&str>) -> Result<Report, Box<dyn Er
     let chosen: Vec<_> = SCENARIOS
         .iter()
         .filter(|s| only.is_none_or(|o| s.name.contains(o)))
+        .filter(|s| s.fits())
         .collect();
     if chosen.is_empty() {
         let names: Vec<_> = SCENARIOS.iter().map(|s| s.name).collect();

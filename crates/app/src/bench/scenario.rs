@@ -17,6 +17,7 @@ use wire::vlan::{self, Tag};
 use wire::{eth, ip, ip4, ip6};
 
 use super::oracle::Oracle;
+use super::talk::{Said, Talk};
 use super::way::{INTERFACE, OTHERS, OWN, Way};
 use super::{NodeRow, Row, Speeds, Spread};
 
@@ -41,8 +42,17 @@ pub struct What {
     way: Way,
 }
 
+impl What {
+    /// There is memory for its flows, and as much again for all else.
+    pub fn fits(&self) -> bool {
+        let flows = self.way.talk().map_or(0, |talk| talk.sizes().bytes());
+        let available = kernel::memory::available();
+        flows == 0 || available.is_ok_and(|memory| memory.ordinary / 2 >= flows)
+    }
+}
+
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 18] = [
+pub const SCENARIOS: [What; 21] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
@@ -92,6 +102,36 @@ pub const SCENARIOS: [What; 18] = [
         flows: 251,
         routes: 2,
         way: Way::Filtered(1000),
+    },
+    What {
+        name: "flow-2k",
+        what: "4,096 packets of 2,000 flows, both directions, past the firewall",
+        family: Family::V4,
+        packets: 4096,
+        passes: 60,
+        flows: 1,
+        routes: 2,
+        way: Way::Firewalled(Talk(2000)),
+    },
+    What {
+        name: "flow-1m",
+        what: "262,144 packets of 1,000,000 flows past the firewall: memory",
+        family: Family::V4,
+        packets: 1 << 18,
+        passes: 1,
+        flows: 1,
+        routes: 2,
+        way: Way::Firewalled(Talk(1_000_000)),
+    },
+    What {
+        name: "flow-10m",
+        what: "the same of 10,000,000 flows",
+        family: Family::V4,
+        packets: 1 << 18,
+        passes: 1,
+        flows: 1,
+        routes: 2,
+        way: Way::Firewalled(Talk(10_000_000)),
     },
     What {
         name: "ip4-1m-cold",
@@ -255,7 +295,7 @@ impl Scenario {
             pool: pool.clone(),
             memory: tables::Memory::mapped(tables::Sizes::default())?,
             workers: 1,
-            flows: tables::flow::Sizes::default(),
+            flows: what.way.talk().map(Talk::sizes).unwrap_or_default(),
             grace: None,
         };
         let (mut router, mut idle) = Router::new(setup)?;
@@ -284,6 +324,9 @@ impl Scenario {
         for (at, frame) in what.way.lessons() {
             this.learn(at, &frame)?;
         }
+        for step in what.way.talk().into_iter().flat_map(Talk::opening) {
+            this.open(&step)?;
+        }
         for (other, _) in OTHERS {
             let _ = this.handle.command(Command::Egress(other, INTERFACE));
         }
@@ -302,6 +345,30 @@ impl Scenario {
         self.worker.round(graph::cycles::now());
         self.withdraw(at);
         self.router.unresolved();
+        Ok(())
+    }
+
+    /// Lets the firewall see packets of flows that begin.
+    fn open(&mut self, said: &[Said]) -> Result<(), Box<dyn Error>> {
+        let collected = Collected::default();
+        let mut packets = Vec::with_capacity(said.len());
+        for said in said {
+            let frame = self.framed(said.packet(), OWN, OWN);
+            packets.push(self.bufs.copy_in(&frame).ok_or("bench: no buffers")?);
+        }
+        let port = Recirculation::new(packets, Some(collected.clone()));
+        self.serve(port, INTERFACE);
+        let mut moved = 0;
+        while moved < said.len() {
+            let n = self.worker.round(graph::cycles::now()).unwrap_or(0);
+            if n == 0 {
+                return Err(format!("bench {}: a flow did not begin", self.what.name).into());
+            }
+            moved += n;
+        }
+        self.withdraw(INTERFACE);
+        let packets = std::mem::take(&mut *collected.lock().map_err(|_| "bench: a port failed")?);
+        packets.into_iter().for_each(|d| self.bufs.free(d));
         Ok(())
     }
 
@@ -388,6 +455,9 @@ impl Scenario {
         if let Some(ends) = within(&self.rules, i) {
             return ends;
         }
+        if let Some(talk) = self.what.way.talk() {
+            return talk.packet(i).addresses();
+        }
         let flows = self.what.flows.max(1) as usize;
         let source = host(self.what.family, 16, i % flows);
         match self.destinations.get(i) {
@@ -397,7 +467,9 @@ impl Scenario {
     }
 
     fn frame(&self, i: usize) -> Vec<u8> {
-        let packet = match self.addresses(i) {
+        let talk = self.what.way.talk();
+        let said = talk.map(|talk| talk.packet(i).packet());
+        let packet = said.unwrap_or_else(|| match self.addresses(i) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let ends = [source, destination].map(u32::from);
                 Packet::udp((ends[0], 1025), (ends[1], 12)).without_udp_checksum()
@@ -410,13 +482,15 @@ impl Scenario {
                 });
                 Packet::raw6(source, destination, ip::NO_NEXT_HEADER)
             }
-        };
+        });
         let (source, destination) = self.what.way.macs(i);
-        let frame = packet
-            .ttl(TTL)
-            .macs(source, destination)
-            .frame_len(60)
-            .frame();
+        self.framed(packet, source, destination)
+    }
+
+    /// The frame of a packet.
+    fn framed(&self, packet: Packet, source: Mac, destination: Mac) -> Vec<u8> {
+        let packet = packet.ttl(TTL).macs(source, destination);
+        let frame = packet.frame_len(60).frame();
         match self.what.way.tags() {
             Tags::NONE => frame,
             tags => {

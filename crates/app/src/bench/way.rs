@@ -15,6 +15,8 @@ use wire::craft::Packet;
 use wire::eth::{self, Header};
 use wire::{ip, ip4, port, udp, vxlan};
 
+use super::talk::Talk;
+
 /// The only interface with a port: packets come and go by it.
 pub const INTERFACE: u16 = 1;
 /// Interfaces whose packets leave by the port, too, where a scenario has any: sub-interfaces with
@@ -52,6 +54,8 @@ pub enum Way {
     Routed,
     /// Routed past an access list of so many random rules.
     Filtered(u32),
+    /// Routed past the firewall.
+    Firewalled(Talk),
     /// Routed from and to a sub-interface.
     RoutedTagged,
     /// Routed from a bridge domain to another port.
@@ -93,6 +97,7 @@ impl Way {
             self,
             Way::Routed
                 | Way::Filtered(_)
+                | Way::Firewalled(_)
                 | Way::RoutedTagged
                 | Way::RoutedByBvi
                 | Way::RoutedByBond
@@ -143,6 +148,14 @@ impl Way {
         }
     }
 
+    /// Its flows past the firewall.
+    pub const fn talk(self) -> Option<Talk> {
+        match self {
+            Way::Firewalled(talk) => Some(talk),
+            _ => None,
+        }
+    }
+
     /// The rules of its access list: prefixes of 17 lengths each, and ports or not. The last one takes
     /// all packets.
     pub fn rules(self) -> Vec<acl::Rule<u32>> {
@@ -168,8 +181,11 @@ impl Way {
         (0..count).map(rule).collect()
     }
 
-    /// Makes these rules the access list of what comes in.
+    /// Makes these rules the access list of what comes in; or gives that a policy.
     pub fn filters(self, rules: &[acl::Rule<u32>]) -> Vec<Change> {
+        if let Some(talk) = self.talk() {
+            return talk.policy();
+        }
         if rules.is_empty() {
             return Vec::new();
         }
@@ -245,7 +261,7 @@ impl Way {
         let bridged = Some(L2::Bridge(DOMAIN));
         let crossed = |to| Some(L2::CrossConnect(to));
         match self {
-            Way::Routed | Way::Filtered(_) => vec![bare(INTERFACE, None)],
+            Way::Routed | Way::Filtered(_) | Way::Firewalled(_) => vec![bare(INTERFACE, None)],
             Way::RoutedTagged => vec![bare(INTERFACE, None), sub(OTHERS[0], None)],
             Way::RoutedByBvi => vec![
                 domain(Some(BVI)),
