@@ -14,8 +14,6 @@ use wire::craft::Packet;
 use wire::ip;
 use wire::tcp::{ACK, SYN};
 
-use super::way::INTERFACE;
-
 /// The port that all flows begin to.
 const PORT: u16 = 12;
 
@@ -74,8 +72,8 @@ impl Talk {
         })
     }
 
-    /// The policy of what comes in.
-    pub fn policy(self) -> Vec<Change> {
+    /// The policy of what comes in by an interface.
+    pub fn policy(self, interface: u16) -> Vec<Change> {
         let any = 0..=u16::MAX;
         let rule = |action, states: &[State], protocol, ports| Rule {
             action,
@@ -103,7 +101,7 @@ impl Talk {
                 policy: Policy { rules, default },
             },
             Change::PolicyAttach {
-                interface: INTERFACE,
+                interface,
                 direction: Direction::Input,
                 policy: Some(name),
             },

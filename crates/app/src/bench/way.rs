@@ -184,7 +184,7 @@ impl Way {
     /// Makes these rules the access list of what comes in; or gives that a policy.
     pub fn filters(self, rules: &[acl::Rule<u32>]) -> Vec<Change> {
         if let Some(talk) = self.talk() {
-            return talk.policy();
+            return talk.policy(INTERFACE);
         }
         if rules.is_empty() {
             return Vec::new();
