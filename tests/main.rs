@@ -18,6 +18,7 @@ mod configuration;
 mod console;
 mod differential;
 mod dry;
+mod firewall;
 mod guests;
 mod host_ends;
 mod idle;
