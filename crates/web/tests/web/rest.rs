@@ -34,7 +34,9 @@ fn state_samples_and_graph_come_from_the_router() {
         e0["rx_bps"].as_f64().unwrap().round(),
         (800.0 * rate).round()
     );
-    let path = format!("/api/v1/samples?since={}", samples[0]["time"]);
+    // What is read may be the next number to what was written.
+    let since = samples[0]["time"].as_f64().unwrap() + 0.1;
+    let path = format!("/api/v1/samples?since={since}");
     let later = get(at, &path).json();
     assert_eq!(later[0], samples[1]);
     let graph = get(at, "/api/v1/graph").json();
