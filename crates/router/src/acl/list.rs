@@ -114,13 +114,8 @@ impl Lists {
     /// The list of an interface, if it has one.
     #[inline(always)]
     pub(crate) fn of(&self, interface: InterfaceId, direction: Direction) -> Option<&Arc<List>> {
-        self.0.get(place(interface, direction))?.as_ref()
+        self.0.get(direction.place(interface))?.as_ref()
     }
-}
-
-#[inline(always)]
-fn place(interface: InterfaceId, direction: Direction) -> usize {
-    usize::from(interface) * Direction::ALL.len() + direction as usize
 }
 
 /// The access lists, and the interfaces that have them.
@@ -215,7 +210,7 @@ impl Acls {
         let with: Vec<_> = with.map(|(at, _)| *at).collect();
         let mut all = self.lists.0.to_vec();
         for (interface, direction) in &with {
-            all[place(*interface, *direction)] = None;
+            all[direction.place(*interface)] = None;
         }
         with.into_iter().for_each(|at| self.compile(&mut all, at));
         self.lists.0 = all.into();
@@ -224,7 +219,7 @@ impl Acls {
     /// Puts the list of an interface among `all`: one that another interface has already, if that
     /// is the same.
     fn compile(&self, all: &mut Vec<Option<Arc<List>>>, at: (InterfaceId, Direction)) {
-        let index = place(at.0, at.1);
+        let index = at.1.place(at.0);
         all.resize(all.len().max(index + 1), None);
         let list = self.attached.get(&at).map(|names| {
             let acls = names.iter().filter_map(|name| self.all.get(name).cloned());

@@ -18,7 +18,7 @@ pub use tables::acl::Rule as Match;
 
 use crate::Prefix;
 use crate::arc;
-use crate::change::Feature;
+use crate::change::{Feature, InterfaceId};
 
 /// Way of packets at an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +32,12 @@ pub enum Direction {
 impl Direction {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Input, Self::Output];
+
+    /// Its place at an interface, in a list of all interfaces with both directions of each.
+    #[inline(always)]
+    pub(crate) const fn place(self, interface: InterfaceId) -> usize {
+        interface as usize * Self::ALL.len() + self as usize
+    }
 
     /// The features of it, of both families.
     pub(crate) const fn features(self) -> [Feature; 2] {

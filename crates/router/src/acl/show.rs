@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::list::Acl;
 use super::{Direction, Packets, Rule};
-use crate::Router;
 use crate::show::text::name;
+use crate::{InterfaceId, Router};
 
 /// `show acl`.
 #[derive(Debug, Clone, Serialize)]
@@ -24,10 +24,9 @@ pub struct List {
     pub name: String,
     /// In their order.
     pub rules: Vec<Row>,
-    /// Interfaces whose packets pass it when they come in, by name.
-    pub input: Vec<String>,
-    /// Interfaces whose packets pass it when they leave, by name.
-    pub output: Vec<String>,
+    /// The interfaces that have it.
+    #[serde(flatten)]
+    pub bound: Bound,
 }
 
 /// A rule.
@@ -59,6 +58,15 @@ pub struct Matched {
     pub destination_ports: (u16, u16),
 }
 
+/// The interfaces that an access list or a policy is bound to, in order of their names.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bound {
+    /// Interfaces whose packets pass it when they come in, by name.
+    pub input: Vec<String>,
+    /// Interfaces whose packets pass it when they leave, by name.
+    pub output: Vec<String>,
+}
+
 /// No access list has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no access list {0}; `show acl` lists those that there are")]
@@ -80,17 +88,26 @@ pub fn acls(router: &Router, which: Option<&str>) -> Result<Shown, NoAcl> {
 
 fn list(router: &Router, acl: &Acl) -> List {
     let rules = acl.rules.iter().enumerate();
-    let interfaces = |direction| {
-        let of = router.state.acls.interfaces(&acl.name, direction);
-        let mut names: Vec<_> = of.map(|interface| name(router, interface)).collect();
-        names.sort();
-        names
-    };
+    let acls = &router.state.acls;
     List {
         name: acl.name.clone(),
         rules: rules.map(|(at, rule)| row(rule, acl.hits(at))).collect(),
-        input: interfaces(Direction::Input),
-        output: interfaces(Direction::Output),
+        bound: Bound::new(router, |direction| acls.interfaces(&acl.name, direction)),
+    }
+}
+
+impl Bound {
+    /// To these interfaces by direction.
+    pub(crate) fn new<I: Iterator<Item = InterfaceId>>(
+        router: &Router,
+        interfaces: impl Fn(Direction) -> I,
+    ) -> Self {
+        let [input, output] = Direction::ALL.map(|direction| {
+            let mut names: Vec<_> = interfaces(direction).map(|of| name(router, of)).collect();
+            names.sort();
+            names
+        });
+        Bound { input, output }
     }
 }
 
@@ -136,6 +153,12 @@ impl fmt::Display for List {
         for (at, rule) in self.rules.iter().enumerate() {
             writeln!(f, "{at:>11}: {rule}")?;
         }
+        self.bound.fmt(f)
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (word, interfaces) in [("inbound", &self.input), ("outbound", &self.output)] {
             if !interfaces.is_empty() {
                 writeln!(f, "  applied {word} on: {}", interfaces.join(", "))?;

@@ -21,13 +21,8 @@ impl Attached {
     /// The policy of an interface, if it has one.
     #[inline(always)]
     pub(super) fn of(&self, interface: InterfaceId, direction: Direction) -> Option<&Compiled> {
-        self.all.get(place(interface, direction))?.as_deref()
+        self.all.get(direction.place(interface))?.as_deref()
     }
-}
-
-#[inline(always)]
-fn place(interface: InterfaceId, direction: Direction) -> usize {
-    usize::from(interface) * Direction::ALL.len() + direction as usize
 }
 
 /// The policies, and the interfaces that have them.
@@ -115,7 +110,7 @@ impl Policies {
             None => {
                 self.names.remove(&at);
                 let mut all = self.attached.all.to_vec();
-                all[place(interface, direction)] = None;
+                all[direction.place(interface)] = None;
                 self.publish(all);
             }
         }
@@ -125,7 +120,7 @@ impl Policies {
     fn show(&mut self, which: impl Fn(&str) -> bool) {
         let mut all = self.attached.all.to_vec();
         for ((interface, direction), name) in self.names.iter().filter(|(_, name)| which(name)) {
-            let at = place(*interface, *direction);
+            let at = direction.place(*interface);
             all.resize(all.len().max(at + 1), None);
             let policy = self.all.get(name).cloned();
             all[at] = Some(policy.unwrap_or_else(|| Arc::new(nothing(name, self.workers))));

@@ -187,8 +187,7 @@ fn answer6(packet: &mut [u8], segment: Header) -> bool {
         return false;
     };
     let (from, to) = (about.dst, about.src);
-    let address = std::net::Ipv6Addr::from(to);
-    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+    if !crate::icmp6::is_host(to.into()) {
         return false;
     }
     let mut header = ip6::Header::new(from, to, ip::TCP, LEN);

@@ -7,9 +7,7 @@ use serde::Serialize;
 use super::compiled::Compiled;
 use super::{Action, Rule, State};
 use crate::Router;
-use crate::acl::Direction;
-use crate::acl::show::Matched;
-use crate::show::text::name;
+use crate::acl::show::{Bound, Matched};
 
 /// `show policy`.
 #[derive(Debug, Clone, Serialize)]
@@ -30,10 +28,9 @@ pub struct Policy {
     /// Packets that this has happened to. Packets of a flow that policies have let pass are not
     /// asked about again: nothing counts them, here and in the rules.
     pub hits: u64,
-    /// Interfaces whose packets pass it when they come in, by name.
-    pub input: Vec<String>,
-    /// Interfaces whose packets pass it when they leave, by name.
-    pub output: Vec<String>,
+    /// The interfaces that have it.
+    #[serde(flatten)]
+    pub bound: Bound,
 }
 
 /// A rule.
@@ -72,19 +69,13 @@ pub fn policies(router: &Router, which: Option<&str>) -> Result<Shown, NoPolicy>
 
 fn policy(router: &Router, of: &Compiled) -> Policy {
     let rules = of.policy.rules.iter().enumerate();
-    let interfaces = |direction| {
-        let with = router.state.policies.interfaces(&of.name, direction);
-        let mut names: Vec<_> = with.map(|interface| name(router, interface)).collect();
-        names.sort();
-        names
-    };
+    let all = &router.state.policies;
     Policy {
         name: of.name.clone(),
         rules: rules.map(|(at, rule)| row(rule, of.hits(at))).collect(),
         default: of.policy.default.name(),
         hits: of.hits(of.policy.rules.len()),
-        input: interfaces(Direction::Input),
-        output: interfaces(Direction::Output),
+        bound: Bound::new(router, |direction| all.interfaces(&of.name, direction)),
     }
 }
 
@@ -141,12 +132,7 @@ impl fmt::Display for Policy {
             }
         }
         writeln!(f, "    default: {} hits {}", self.default, self.hits)?;
-        for (word, interfaces) in [("inbound", &self.input), ("outbound", &self.output)] {
-            if !interfaces.is_empty() {
-                writeln!(f, "  applied {word} on: {}", interfaces.join(", "))?;
-            }
-        }
-        Ok(())
+        self.bound.fmt(f)
     }
 }
 

@@ -108,9 +108,12 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
             .content
             .first()
             .is_none_or(|kind| icmp6::is_error(*kind) || *kind == icmp6::REDIRECT);
-    let source = Ipv6Addr::from(h.src);
-    let no_host = source.is_unspecified() || source.is_multicast() || source.is_loopback();
-    !is_group(bytes) && !icmp && !no_host && !Ipv6Addr::from(h.dst).is_multicast()
+    !is_group(bytes) && !icmp && is_host(h.src.into()) && !Ipv6Addr::from(h.dst).is_multicast()
+}
+
+/// The address may be that of a host of the network.
+pub(crate) const fn is_host(address: Ipv6Addr) -> bool {
+    !address.is_unspecified() && !address.is_multicast() && !address.is_loopback()
 }
 
 /// Source address of the packet.

@@ -2,4 +2,5 @@
 
 mod error;
 
+pub(crate) use error::is_host;
 pub use error::{Errors, Next};

@@ -211,7 +211,7 @@ fn lists_stand_in_order_and_change_while_packets_pass() {
     lab.apply(vec![Change::FeaturesDelete(1)]);
     assert_eq!(passes(&mut lab), [1, 2, 3]);
     let shown = show::acls(&lab.router, None).unwrap();
-    assert_eq!(shown.acls[0].input, ["eth3"]);
+    assert_eq!(shown.acls[0].bound.input, ["eth3"]);
     lab.check_buffers(0);
 }
 
