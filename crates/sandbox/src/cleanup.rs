@@ -234,6 +234,17 @@ mod tests {
     /// These tests would remove each other's leftovers.
     static ONE: Mutex<()> = Mutex::new(());
 
+    /// Removes leftovers until this is so: another process may be at it, and holds the lock
+    /// meanwhile.
+    #[track_caller]
+    fn clear(done: impl Fn() -> bool) {
+        let cleared = until(patience(Duration::from_secs(30)), || {
+            leftovers();
+            done()
+        });
+        assert!(cleared);
+    }
+
     #[test]
     fn maker_is_in_the_name() {
         assert_eq!(maker("parshall-lab-77-3-dut", PREFIX), Some(77));
@@ -271,8 +282,7 @@ mod tests {
             if !held {
                 file.unlock().unwrap();
             }
-            leftovers();
-            assert_eq!(directory_of(pid).exists(), held);
+            clear(|| directory_of(pid).exists() == held);
             remove(pid);
             assert!(!lock_of(pid).exists());
         }
@@ -288,9 +298,7 @@ mod tests {
         // No process has the highest number: pid_max is at most 2^22.
         let name = format!("{PREFIX}4194304-0-left");
         crate::command::run(&["ip", "netns", "add", &name]).unwrap();
-        // Unless another process has done it meanwhile.
-        leftovers();
-        assert!(!Path::new(NETNS).join(&name).exists());
+        clear(|| !Path::new(NETNS).join(&name).exists());
     }
 
     /// Makes the other process of the next test a maker.

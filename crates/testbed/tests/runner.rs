@@ -48,7 +48,7 @@ impl Run {
         command
             .arg(path("list"))
             .env("PARSHALL_TEST_LIMIT", limit.to_string())
-            .env("PARSHALL_TEST_SETTLE", "1")
+            .env("PARSHALL_TEST_SETTLE", "3")
             .stdin(Stdio::null())
             .stderr(output.try_clone().unwrap())
             .stdout(output);
