@@ -103,10 +103,14 @@ impl Stage<Cx> for Input {
             Mode::Host => {
                 let of = interface.peer();
                 p.set_tx_if(of);
-                match push(p, cx.interfaces.load(of).tags()) {
-                    true => Next::Host,
-                    false => Next::NoRoom,
+                let tags = cx.interfaces.load(of).tags();
+                if !push(p, tags) {
+                    return Next::NoRoom;
                 }
+                if !tags.is_empty() {
+                    cx.sent(of, p.total());
+                }
+                Next::Host
             }
             Mode::Down => Next::Down,
             // A sub-interface may have an address of its own.

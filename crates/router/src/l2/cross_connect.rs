@@ -26,7 +26,7 @@ pub(crate) fn cross(cx: &Cx, p: &mut Pkt<'_>, from: Hot<'_>, tags: Tags) -> Fate
     if other.mode() == Mode::Down {
         return Fate::OtherDown;
     }
-    match leave(p, tags, to, other) {
+    match leave(cx, p, tags, (to, other)) {
         Ok(()) => Fate::Crosses,
         Err(Stuck::TooLong) => Fate::TooLong,
         Err(Stuck::NoRoom) => Fate::NoRoom,

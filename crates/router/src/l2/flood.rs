@@ -70,7 +70,7 @@ fn send(cx: &Cx, out: &Emit<'_, Next>, d: &mut Desc, to: u16, bvi: Option<u16>) 
         return Next::Bvi;
     }
     let mut p = Pkt::new(out.pool(), d);
-    match leave(&mut p, Tags::NONE, to, cx.interfaces.load(to)) {
+    match leave(cx, &mut p, Tags::NONE, (to, cx.interfaces.load(to))) {
         Ok(()) => Next::Member,
         Err(Stuck::TooLong) => Next::TooLong,
         Err(Stuck::NoRoom) => Next::NoRoom,

@@ -191,7 +191,7 @@ fn answer(cx: &Cx, p: &mut Pkt<'_>, domain: &Domain) -> Next {
     if domain.settings.bvi == Some(back) {
         return Next::Bvi;
     }
-    match leave(p, Tags::NONE, back, cx.interfaces.load(back)) {
+    match leave(cx, p, Tags::NONE, (back, cx.interfaces.load(back))) {
         Ok(()) => Next::ArpReply,
         Err(Stuck::TooLong) => Next::TooLong,
         Err(Stuck::NoRoom) => Next::NoRoom,
@@ -217,7 +217,7 @@ fn forward(cx: &Cx, p: &mut Pkt<'_>, domain: &Domain, to: Hot<'_>) -> Next {
     if other.mode() == Mode::Down {
         return Next::OtherDown;
     }
-    match leave(p, Tags::NONE, to, other) {
+    match leave(cx, p, Tags::NONE, (to, other)) {
         Ok(()) => Next::Member,
         Err(Stuck::TooLong) => Next::TooLong,
         Err(Stuck::NoRoom) => Next::NoRoom,

@@ -21,6 +21,7 @@ use tables::interface::{Hot, Tags};
 use wire::eth;
 use wire::vlan::{self, Tag};
 
+use crate::context::Cx;
 use crate::vlan::retag;
 
 /// What becomes of a frame at an interface at layer 2.
@@ -53,7 +54,12 @@ pub(crate) enum Stuck {
 
 /// Sends a frame that begins with these tags, which are taken out, by an interface that is up.
 #[inline(always)]
-pub(crate) fn leave(p: &mut Pkt<'_>, tags: Tags, to: u16, other: Hot<'_>) -> Result<(), Stuck> {
+pub(crate) fn leave(
+    cx: &Cx,
+    p: &mut Pkt<'_>,
+    tags: Tags,
+    (to, other): (u16, Hot<'_>),
+) -> Result<(), Stuck> {
     let (total, most) = (p.total(), usize::from(other.mtu()) + eth::LEN);
     if total > most && total - further_tags(p, tags.len()) > most {
         return Err(Stuck::TooLong);
@@ -62,6 +68,9 @@ pub(crate) fn leave(p: &mut Pkt<'_>, tags: Tags, to: u16, other: Hot<'_>) -> Res
     let same = tags.is_empty() && pushed.is_empty();
     if same || retag(p, tags, pushed) {
         p.set_tx_if(to);
+        if !pushed.is_empty() {
+            cx.sent(to, p.total());
+        }
         return Ok(());
     }
     Err(Stuck::NoRoom)

@@ -77,6 +77,7 @@ impl Stage<Cx> for Input {
         {
             let interface = cx.interfaces.load(sub);
             if interface.is(mac(p, 0), Mode::Routed) && matches!(ethertype, eth::IP4 | eth::IP6) {
+                cx.received(sub, p.total());
                 enter(p, sub, tags);
                 return match ethertype {
                     eth::IP4 => Next::Ip4,
@@ -84,6 +85,7 @@ impl Stage<Cx> for Input {
                 };
             }
             if interface.mode() == Mode::L2 {
+                cx.received(sub, p.total());
                 p.set_rx_if(sub);
                 return cross(cx, p, interface, tags).into();
             }
@@ -109,6 +111,7 @@ impl Input {
                 _ => host_or_none(parent.is_mac(destination), destination),
             };
         };
+        cx.received(sub, p.total());
         let interface = cx.interfaces.load(sub);
         if interface.mode() == Mode::L2 {
             p.set_rx_if(sub);

@@ -88,6 +88,7 @@ pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>, adjacency: &Hot) -> bool {
     adjacency.write(p.header_mut(0));
     if len > UNTAGGED {
         *p.header_mut(UNTAGGED as u8) = outer;
+        cx.sent(adjacency.tx_if(), p.total());
     }
     if len > ONE_TAG {
         *p.header_mut(ONE_TAG as u8) = inner;

@@ -163,6 +163,10 @@ fn tags_are_taken_out_and_put_in() {
     let back = frame(station(2), station(1));
     lab.receive(2, [tagged(&two, &back)]);
     assert_eq!(lab.sent(1), [tagged(&[0x81, 0, 0, 100], &back)]);
+    let bytes = broadcast.len() as u64;
+    let [one, two] = [bytes + 4, bytes + 8];
+    assert_eq!(lab.counted(11)[..4], [1, one, 1, one]);
+    assert_eq!(lab.counted(12)[..4], [1, two, 1, two]);
     lab.check_buffers(0);
 }
 

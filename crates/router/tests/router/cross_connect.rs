@@ -138,15 +138,27 @@ fn every_frame_crosses_with_the_tags_of_its_way() {
                     .map(|_| any_frame(&mut random, tags(from)))
                     .collect();
                 let received = frames.iter().map(|(macs, tagged)| bytes(macs, tagged));
-                lab.receive(parent(from), received.collect::<Vec<_>>());
+                let received: Vec<_> = received.collect();
+                let came: usize = received.iter().map(Vec::len).sum();
+                let before = [lab.counted(from), lab.counted(to)];
+                lab.receive(parent(from), received);
                 let want = frames
                     .into_iter()
                     .map(|(macs, tagged)| bytes(&macs, &retagged(tagged, tags(from), tags(to))));
-                assert_eq!(
-                    lab.sent(parent(to)),
-                    want.collect::<Vec<_>>(),
-                    "{from} to {to}"
-                );
+                let want: Vec<_> = want.collect();
+                let left: usize = want.iter().map(Vec::len).sum();
+                assert_eq!(lab.sent(parent(to)), want, "{from} to {to}");
+                // Ports count for themselves.
+                if from != parent(from) {
+                    let counted = lab.counted(from);
+                    assert_eq!(counted[0] - before[0][0], 200);
+                    assert_eq!(counted[1] - before[0][1], came as u64);
+                }
+                if to != parent(to) {
+                    let counted = lab.counted(to);
+                    assert_eq!(counted[2] - before[1][2], 200);
+                    assert_eq!(counted[3] - before[1][3], left as u64);
+                }
             }
             lab.check_buffers(0);
         }

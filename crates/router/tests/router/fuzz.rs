@@ -9,7 +9,7 @@ use wire::craft::Packet;
 use wire::ip;
 
 use crate::harness::*;
-use crate::sound::{self, BRIDGED, LACP_MEMBER, VNI, WAITING, XOR_MEMBERS, lab, round};
+use crate::sound::{self, BRIDGED, CROSSED, LACP_MEMBER, VNI, WAITING, XOR_MEMBERS, lab, round};
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();
@@ -24,6 +24,12 @@ fn corpus() -> Vec<Vec<u8>> {
     packets.extend(lacpdus());
     let at_bridge = [packets.clone(), stations()].concat();
     packets.extend(at_bridge.iter().map(|frame| tagged(frame)));
+    let crossing = |end| {
+        stations()
+            .into_iter()
+            .map(move |f| sound::crossing(&f, end))
+    };
+    packets.extend([0, 1].into_iter().flat_map(crossing));
     packets.extend(stations());
     packets
 }
@@ -220,6 +226,7 @@ fn random_packets_through_the_graph() {
             1 => XOR_MEMBERS[0],
             2 => LACP_MEMBER,
             3 => BRIDGED,
+            4 => CROSSED,
             _ => 1,
         };
         lab.advance(std::time::Duration::from_millis(1));
@@ -241,6 +248,7 @@ fn random_packets_through_the_graph() {
         ("l2-forward", "Bvi"),
         ("l2-forward", "ArpReply"),
         ("l2-forward", "Flood"),
+        ("vlan-input", "CrossConnect"),
     ] {
         assert!(lab.edge(node, edge) > 0, "{node} {edge} was not reached");
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use graph::Command;
 use router::acl::{Direction, Packets};
 use router::bond::{Headers, Spread};
 use router::vxlan::Tunnel;
@@ -31,6 +32,13 @@ pub const BRIDGED_TAG: u16 = 100;
 pub const BRIDGED: u16 = 41;
 const BVI: u16 = 42;
 
+/// A cross connect of what has one tag on interface 1 and what has two others on an interface.
+const CROSSED_SUBS: [(u16, u16, Tags); 2] = [
+    (43, 1, Tags::one(101)),
+    (44, CROSSED, Tags::two(200, 300).with_service()),
+];
+pub const CROSSED: u16 = 45;
+
 /// Tunnels of either family, and their ends: to the host on interface 2, and to that on 1.
 const TUNNELS: [(u16, [&str; 2]); 4] = [
     (20, ["10.0.2.1", "10.0.2.2"]),
@@ -44,7 +52,7 @@ const TUNNEL_MTU: usize = 1400;
 
 /// A router with ways of every kind, in both families: a small link, several next hops, decisions, a
 /// host interface (number 4, of 1), tunnels (20 to 23; 63.0.0.0/8 to 66.0.0.0/8 by these), bonds
-/// (67.0.0.0/8 and 68.0.0.0/8), a bridge (69.0.0.0/8). Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
+/// (67.0.0.0/8 and 68.0.0.0/8), a bridge (69.0.0.0/8), a cross connect that changes tags. Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
 pub fn lab() -> Lab {
     let mut lab = wired6(Lab::with_host());
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
@@ -81,6 +89,7 @@ pub fn lab() -> Lab {
     let ways = devices.clone().zip(63..);
     bonds(&mut lab);
     bridge(&mut lab);
+    cross_connect(&mut lab);
     tunnels(&mut lab);
     lab.apply(ways.flat_map(|(id, net)| way(id, net)).collect());
     agree(&mut lab);
@@ -148,6 +157,54 @@ fn bridge(lab: &mut Lab) {
         member(BRIDGED_SUB, sub),
         member(BRIDGED, Kind::Routed { host: None }),
     ]);
+}
+
+fn cross_connect(lab: &mut Lab) {
+    lab.plug(CROSSED, 0);
+    lab.apply(vec![Change::InterfaceSet(interface(CROSSED))]);
+    let [one, other] = CROSSED_SUBS;
+    for ((id, parent, tags), to) in [(one, other.0), (other, one.0)] {
+        for worker in &mut lab.router.workers {
+            assert!(worker.command(Command::Egress(id, parent)).is_ok());
+        }
+        lab.apply(vec![Change::InterfaceSet(Interface {
+            kind: Kind::Sub {
+                parent,
+                tags,
+                host: None,
+            },
+            l2: Some(L2::CrossConnect(to)),
+            ..interface(id)
+        })]);
+    }
+}
+
+/// The frame with the tags of an end of the cross connect.
+pub fn crossing(frame: &[u8], end: usize) -> Vec<u8> {
+    let tags = CROSSED_SUBS[end].2;
+    let outer = if tags.service { 0x88a8u16 } else { 0x8100 };
+    let words = [outer, tags.outer, 0x8100, tags.inner].map(u16::to_be_bytes);
+    [
+        &frame[..12],
+        &words.as_flattened()[..tags.len()],
+        &frame[12..],
+    ]
+    .concat()
+}
+
+/// A frame that has the tags of an end of the cross connect without them, and the priority of the
+/// outer one.
+fn crossed(frame: &[u8], end: usize) -> Option<(Vec<u8>, u8)> {
+    let tags = CROSSED_SUBS[end].2;
+    let len = tags.len();
+    let priority = frame.get(14)? >> 4;
+    let mut plain = frame.to_vec();
+    plain[14] &= 0xf;
+    if let Some(inner) = plain.get_mut(18).filter(|_| len > 4) {
+        *inner &= 0xf;
+    }
+    let rest = [&frame[..12], frame.get(12 + len..)?].concat();
+    (crossing(&rest, end) == plain).then_some((rest, priority))
 }
 
 fn bonds(lab: &mut Lab) {
@@ -379,7 +436,7 @@ const IP_AT: [usize; 6] = [
     18 + 56 + 14,
 ];
 
-/// Interface `from` (1, 4, a member of a bond or of the bridge) receives these frames; a neighbor that packets wait
+/// Interface `from` (1, 4, a member of a bond or of the bridge, an end of the cross connect) receives these frames; a neighbor that packets wait
 /// for comes and goes.
 pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let mut seen = Seen::new();
@@ -394,20 +451,29 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
         BRIDGED => received.clone(),
         _ => received.iter().filter_map(|f| untagged(f)).collect(),
     };
+    // What leaves by an end has come in by the other.
+    let crosses = |frame: &[u8], end: usize| {
+        let left = crossed(frame, end);
+        left.is_some() && received.iter().any(|f| crossed(f, 1 - end) == left)
+    };
     let check_first = |frame: &Vec<u8>| match untagged(frame) {
         Some(frame) => check_bridged(&frame, &bridged, &seen),
+        None if crosses(frame, 0) => {}
         None => check(frame, 1, 1500, &seen),
     };
     let count = received.len();
     lab.receive(from, received.clone());
     let (straight, back) = (lab.sent(1), lab.sent(4));
     if from == 4 {
-        let whole: Vec<_> = received.into_iter().filter(|f| f.len() >= 14).collect();
+        let whole: Vec<_> = received.iter().filter(|f| f.len() >= 14).collect();
         // On a slow machine the router may meanwhile answer packets that have waited for a neighbor
         // since an earlier round.
-        let is_hosts = |frame: &Vec<u8>| whole.contains(frame);
+        let is_hosts = |frame: &Vec<u8>| whole.contains(&frame);
         let (straight, answers): (Vec<_>, Vec<_>) = straight.into_iter().partition(is_hosts);
-        assert_eq!(straight, whole, "the host's packets leave as they are");
+        assert!(
+            straight.iter().eq(whole),
+            "the host's packets leave as they are"
+        );
         answers.iter().for_each(check_first);
     } else {
         straight.iter().for_each(check_first);
@@ -416,6 +482,8 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
                 .all(|f| received.iter().any(|r| r.starts_with(f)))
         );
     }
+    let out = lab.sent(CROSSED);
+    assert!(out.iter().all(|frame| crosses(frame, 1)), "{out:02x?}");
     let out = lab.sent(BRIDGED);
     out.iter().for_each(|f| check_bridged(f, &bridged, &seen));
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));

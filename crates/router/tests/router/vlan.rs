@@ -25,6 +25,10 @@ fn parent(id: u16) -> u16 {
     sub.map_or(id, |sub| sub.1)
 }
 
+fn is_sub(id: u16) -> bool {
+    parent(id) != id
+}
+
 fn sub(id: u16) -> Interface {
     Interface {
         kind: Kind::Sub {
@@ -92,6 +96,7 @@ fn packets_are_forwarded_from_and_to_any_tags() {
         for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
             let frames = (0..3).map(|n| packet(from, to).id(n).payload(&[7; 30]).frame());
             let frames: Vec<_> = frames.collect();
+            let before = [lab.counted(from), lab.counted(to)];
             let received = frames.iter().map(|frame| tagged(frame, from));
             lab.receive(parent(from), received.collect::<Vec<_>>());
             let want: Vec<_> = frames
@@ -111,6 +116,19 @@ fn packets_are_forwarded_from_and_to_any_tags() {
             want[6..12].copy_from_slice(&own_mac(to).0);
             want[21] -= 1;
             assert_eq!(lab.sent(parent(to)), [tagged(&want, to)], "{from} to {to}");
+            // With their tags, as at the parent. Ports count for themselves.
+            let bytes: usize = frames.iter().chain([&want]).map(Vec::len).sum();
+            let [came, left] = [from, to].map(|id| (bytes + 4 * tags(id).len()) as u64);
+            let counted = |id: u16, before: [u64; 5]| {
+                let now = lab.counted(id);
+                std::array::from_fn::<u64, 4, _>(|at| now[at] - before[at])
+            };
+            if is_sub(from) {
+                assert_eq!(counted(from, before[0])[..2], [4, came], "{from} to {to}");
+            }
+            if is_sub(to) {
+                assert_eq!(counted(to, before[1])[2..], [4, left], "{from} to {to}");
+            }
         }
         lab.check_buffers(0);
     }
