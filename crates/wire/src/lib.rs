@@ -21,6 +21,7 @@ pub mod ip;
 pub mod ip4;
 pub mod ip6;
 pub mod lacp;
+pub mod nat;
 pub mod offload;
 pub mod pcap;
 pub mod port;
