@@ -12,6 +12,10 @@ use sandbox::{Error, Spawn};
 /// The place of the processors' energy counters.
 const ROOT: &str = "/sys/class/powercap";
 
+/// The reason why no energy is known.
+const NO_METER: &str = "not measured: the processors have no RAPL counters that can be read, and no \
+                        --power-meter was given";
+
 /// Time between two readings of a command: it must not take the processors from what is measured.
 const EVERY: Duration = Duration::from_millis(250);
 
@@ -52,6 +56,11 @@ pub struct Samples {
     /// Dropped, it stops the thread.
     stop: Sender<()>,
     thread: JoinHandle<Result<Vec<f64>, Error>>,
+}
+
+/// What measures the energy, or why nothing does, for people.
+pub fn source(meter: Option<&Meter>) -> String {
+    meter.map_or_else(|| NO_METER.to_owned(), Meter::describe)
 }
 
 impl Meter {

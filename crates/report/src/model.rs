@@ -136,8 +136,9 @@ pub struct Run {
     /// null if not known.
     #[serde(default)]
     pub mpps_per_cpu_second: Option<f64>,
-    /// Power of the whole machine, as far as its meter sees it, generator included, while the
-    /// generator sent as fast as it could; null if not known.
+    /// Power of the whole machine, as far as its meter sees it, generator included: in a comparison
+    /// while the generator sent as fast as it could, in a test of its own while it sent at all; null
+    /// if not known.
     #[serde(default)]
     pub watts: Option<f64>,
     /// Energy for each packet that came back meanwhile, in microjoules; null if not known.

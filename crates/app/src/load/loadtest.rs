@@ -20,6 +20,7 @@ use loadgen::model::units::Pps;
 use report::model::Run;
 use session::{Spec, TestPorts};
 
+use super::energy::PowerMeter;
 use super::interrupt::Interrupt;
 use super::measured::{Measured, Measuring, Seen, Trials};
 use super::outcome;
@@ -116,6 +117,8 @@ pub struct Loadtest {
         requires = "search"
     )]
     budget: Duration,
+    #[command(flatten)]
+    meter: PowerMeter,
     /// Write the result as JSON; with -, to standard output, and the text to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -160,7 +163,7 @@ impl Loadtest {
             _ => Vec::new(),
         };
         let interrupt = Interrupt::on_signal()?;
-        let measuring = Measuring::start()?;
+        let measuring = Measuring::start(&self.meter)?;
         let to_open: Vec<session::Way<'_>> =
             ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
         let threads = self.traffic.threads();
@@ -295,13 +298,13 @@ impl Loadtest {
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
         clock: &Interruptible,
-        measuring: Measuring,
+        mut measuring: Measuring,
     ) -> Result<bool, Box<dyn Error>> {
         let length = match search {
             Search::MaxRate => self.budget.max(2 * self.trial),
             Search::FlatOut => search::SHORTEST + self.trial,
         };
-        let mut observer = Trials::new(Progress::new(self.progress, length));
+        let mut observer = Trials::new(Progress::new(self.progress, length), &mut measuring.energy);
         let (paths, loss) = (&mut ports.paths, self.loss);
         let (said, found) = match search {
             Search::MaxRate => {
@@ -354,17 +357,20 @@ impl Loadtest {
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
         clock: &Interruptible,
-        measuring: Measuring,
+        mut measuring: Measuring,
     ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
             progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
         }
+        measuring.energy.start();
         let ramp = ramp::run(plan, &mut ports.paths, clock, &mut |sample| {
             progress.sample(sample, plan);
         })
         .map_err(|e| e.to_string())?;
         drop(progress);
+        let came_back = ramp.whole.ways.iter().map(|way| way.received.packets);
+        measuring.energy.end(came_back.sum());
         let due = ramp.whole.ways.iter();
         let seen = Seen {
             ceiling_pps: self
@@ -410,6 +416,7 @@ impl Loadtest {
         run: impl FnOnce() -> Run,
     ) -> crate::Outcome {
         self.say(&measured.warning());
+        self.say(&measured.energy.text());
         if let Some(file) = &self.json {
             write_json(file, document)?;
         }

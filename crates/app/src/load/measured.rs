@@ -9,6 +9,7 @@ use report::model::{Machine, PortMode};
 use serde_json::{Value, json};
 use session::{Spec, TestPorts};
 
+use super::energy::{Energy, PowerMeter, Taken};
 use super::progress::Progress;
 use super::traffic::{Sending, Traffic};
 
@@ -17,6 +18,8 @@ pub struct Measuring {
     machine: Machine,
     begin: Instant,
     watch: Watch,
+    /// What it takes.
+    pub energy: Energy,
 }
 
 /// The machine and the conditions of a test that has ended.
@@ -26,6 +29,8 @@ pub struct Measured {
     pub machine: Machine,
     /// The conditions during the test.
     pub conditions: Conditions,
+    /// What it took.
+    pub energy: Taken,
 }
 
 /// What the test itself knows of its conditions.
@@ -41,19 +46,20 @@ impl Measuring {
     /// Watches from now on; nothing may be sent yet.
     ///
     /// # Errors
-    /// The processors' time cannot be read.
-    pub fn start() -> Result<Self, sandbox::Error> {
+    /// The processors' time cannot be read; the power meter fails.
+    pub fn start(meter: &PowerMeter) -> Result<Self, sandbox::Error> {
         Ok(Self {
             machine: lab::machine::describe(),
             begin: Instant::now(),
             watch: Watch::start()?,
+            energy: Energy::by(meter)?,
         })
     }
 
     /// The conditions until now; nothing may be sent anymore.
     ///
     /// # Errors
-    /// As [`Measuring::start`].
+    /// The processors' time cannot be read.
     pub fn end(
         self,
         traffic: &Traffic,
@@ -68,7 +74,9 @@ impl Measuring {
             ports: modes(ports, ways),
             ..self.watch.end()?
         };
+        let energy = self.energy.taken();
         let machine = Machine {
+            energy: energy.source.clone(),
             steal_percent: conditions.steal_percent,
             seconds: self.begin.elapsed().as_secs_f64(),
             ..self.machine
@@ -76,6 +84,7 @@ impl Measuring {
         Ok(Measured {
             machine,
             conditions,
+            energy,
         })
     }
 }
@@ -85,6 +94,7 @@ impl Measured {
     pub fn add_to(&self, document: &mut Value) {
         document["machine"] = json!(self.machine);
         document["conditions"] = json!(self.conditions);
+        document["energy"] = self.energy.json();
     }
 
     /// What readers of the result should know; empty if the machine kept still.
@@ -125,29 +135,35 @@ fn driver(interface: &str) -> String {
     name.unwrap_or_default()
 }
 
-/// Watches each trial of a search, and shows its progress.
-pub struct Trials {
+/// Watches each trial of a search and what it takes, and shows its progress.
+pub struct Trials<'a> {
     progress: Progress,
+    energy: &'a mut Energy,
     watch: Option<Watch>,
     disturbed: Option<String>,
 }
 
-impl Trials {
+impl<'a> Trials<'a> {
     /// Shows what happens by `progress`.
-    pub fn new(progress: Progress) -> Self {
+    pub fn new(progress: Progress, energy: &'a mut Energy) -> Self {
         Self {
             progress,
+            energy,
             watch: None,
             disturbed: None,
         }
     }
 }
 
-impl Observer for Trials {
+impl Observer for Trials<'_> {
     fn event(&mut self, event: Event) {
         match event {
-            Event::TrialStart { .. } => self.watch = Watch::start().ok(),
-            Event::TrialEnd { .. } => {
+            Event::TrialStart { .. } => {
+                self.watch = Watch::start().ok();
+                self.energy.start();
+            }
+            Event::TrialEnd { received, .. } => {
+                self.energy.end(received);
                 let seen = self.watch.take().and_then(|watch| watch.end().ok());
                 self.disturbed = seen.and_then(|conditions| conditions.disturbed());
             }

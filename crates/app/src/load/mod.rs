@@ -4,6 +4,7 @@
 //! `loadgen` does the rest and knows only transmitters and receivers.
 
 mod dry;
+mod energy;
 mod interface;
 mod interrupt;
 mod loadtest;

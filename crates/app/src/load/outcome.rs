@@ -43,6 +43,8 @@ pub fn html(
         },
         runs: vec![Run {
             conditions: Some(measured.conditions),
+            watts: measured.energy.watts,
+            microjoules_per_packet: measured.energy.microjoules_per_packet,
             ..run
         }],
         ..LabResult::default()

@@ -15,6 +15,7 @@ use loadgen::search::classify::Goal;
 use loadgen::search::{Limits, binary, mlrsearch, rfc2544, soak};
 use session::Spec;
 
+use super::energy::PowerMeter;
 use super::interrupt::Interrupt;
 use super::measured::{Measuring, Seen, Trials};
 use super::pairs::Pairs;
@@ -74,6 +75,8 @@ pub struct Search {
     /// RFC 2544: length of the trial for the latency [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     latency: Option<Duration>,
+    #[command(flatten)]
+    meter: PowerMeter,
     /// Write the result as JSON; with -, to standard output, and the text to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -137,13 +140,16 @@ impl Search {
         let to_open: Vec<session::Way<'_>> =
             ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
         let interrupt = Interrupt::on_signal()?;
-        let measuring = Measuring::start()?;
+        let mut measuring = Measuring::start(&self.meter)?;
         let mut ports = session::open(&to_open, &[], self.traffic.threads(), &interrupt)?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
         self.say(&rss::of_one_flow(&ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
-        let mut observer = Trials::new(Progress::new(self.progress, limits.budget));
+        let mut observer = Trials::new(
+            Progress::new(self.progress, limits.budget),
+            &mut measuring.energy,
+        );
         let mut runs = Runs::new(&mut ports.paths, &clock, &mut observer);
         let (result, said) = self
             .search(&mut runs, &limits, &ways)
@@ -174,6 +180,7 @@ impl Search {
             write_json(file, &document)?;
         }
         self.say(&measured.warning());
+        self.say(&measured.energy.text());
         self.say(&note.map(|note| note + "\n").unwrap_or_default());
         self.say(&said);
         self.say(&streams::remarks(&document["streams"]));

@@ -29,7 +29,7 @@ use crate::conditions::Watch;
 use crate::cpu::Stat;
 use crate::invocation::{self, Loadtest, Search};
 use crate::machine;
-use crate::power::Meter;
+use crate::power::{self, Meter};
 use crate::probe::{self, RoundTrip};
 use crate::script::Script;
 use sandbox::{Error, cleanup};
@@ -124,10 +124,6 @@ struct Comparison<'a> {
 /// Seconds to set up and remove a device, and those a search takes beyond its budget.
 const SETUP_SECONDS: f64 = 1.5;
 
-/// The reason why no energy is known.
-const NO_METER: &str = "not measured: the processors have no RAPL counters that can be read, and no \
-                        --power-meter was given";
-
 /// Runs the whole comparison.
 ///
 /// # Errors
@@ -161,10 +157,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         expected: per_round * f64::from(options.rounds),
         result: LabResult {
             machine: Machine {
-                energy: options
-                    .meter
-                    .as_ref()
-                    .map_or(NO_METER.into(), Meter::describe),
+                energy: power::source(options.meter.as_ref()),
                 ..machine::describe()
             },
             ..LabResult::default()

@@ -19,7 +19,7 @@ use self::journal::Journal;
 use crate::compare::{BEYOND_BUDGET, Case, Progress, Step};
 use crate::conditions::Watch;
 use crate::machine;
-use crate::power::Meter;
+use crate::power::{self, Meter};
 use crate::random::Random;
 
 /// What a matrix is measured with.
@@ -43,7 +43,10 @@ pub fn run(
     tools: &Tools<'_>,
     progress: &mut dyn Progress,
 ) -> Result<MatrixResult, Error> {
-    let machine = machine::describe();
+    let machine = Machine {
+        energy: power::source(tools.meter),
+        ..machine::describe()
+    };
     put_away(plan, journal);
     let order = order(plan, journal.seed);
     let total = order.len();

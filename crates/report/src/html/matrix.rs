@@ -6,7 +6,7 @@ use super::chart::{Chart, STYLES};
 use super::loadtest::{END, table};
 use super::{Page, escape, graphs, machine};
 use crate::compare::Confidence;
-use crate::matrix::text::{change, number, unfit};
+use crate::matrix::text::{change, interval, number, unfit};
 use crate::matrix::{Curve, MatrixResult, MatrixRun, Row, curves};
 use crate::model::{LabResult, Run};
 
@@ -94,7 +94,8 @@ fn cells(name: &str, row: &Row<'_>, per: f64) -> String {
     let none = || "&ndash;".to_owned();
     let median = row.median.map_or_else(none, |m| number(m / per));
     let mean = row.mean.map_or_else(none, |(mean, error)| {
-        format!("{} &plusmn; {}", number(mean / per), number(error / per))
+        let [mean, error] = interval(mean / per, error / per);
+        format!("{mean} &plusmn; {error}")
     });
     let (runs, unfit) = (row.values.len().to_string(), row.unfit.to_string());
     let cells = [escape(row.at), median, mean, change(row), runs, unfit];

@@ -35,12 +35,15 @@ pub fn of_json(name: &str, value: &Value) -> Result<Vec<LoadTest>, String> {
         of_lab(name, value)
     } else if has("search") {
         Ok(vec![of_search(name, value)?])
+    } else if has("method") && has("trials") {
+        Ok(vec![of_method(name, value)?])
     } else if has("vars") || has("stats") {
         Ok(vec![of_ramp(name, value)?])
     } else {
         Err(
             "no result of a load test: it has none of the keys vars and stats (T-Rex's scripts \
-             and `parshall loadtest`), search (`loadtest --search`) and runs (`parshall lab`)"
+             and `parshall loadtest`), search (`loadtest --search`), method and trials (`parshall \
+             search`), and runs (`parshall lab`)"
                 .to_owned(),
         )
     }
@@ -189,6 +192,22 @@ fn of_search(name: &str, value: &Value) -> Result<LoadTest, String> {
         profile: "search".to_owned(),
         curves: vec![of_trials(&trials).ok_or("search.trials is empty")?],
         remarks,
+        latencies: latencies(value),
+        settings: conditions(value).collect(),
+    })
+}
+
+/// A search by a method that has a name. What it found is in words of its own: the page has the
+/// trials.
+fn of_method(name: &str, value: &Value) -> Result<LoadTest, String> {
+    let trials = Vec::<Point>::deserialize(&value["trials"]).map_err(|e| format!("trials: {e}"))?;
+    let rate = value["result"]["max_pps"].as_f64().filter(|pps| *pps > 0.0);
+    let method = format!("method: {}", plain(&value["method"]));
+    Ok(LoadTest {
+        name: name.to_owned(),
+        profile: value["profile"].as_str().map_or("search".to_owned(), label),
+        curves: vec![of_trials(&trials).ok_or("trials is empty")?],
+        remarks: rate.map(found).into_iter().chain([method]).collect(),
         latencies: latencies(value),
         settings: conditions(value).collect(),
     })

@@ -117,6 +117,15 @@ fn the_shapes_that_there_are_are_read() {
             .samples
             .is_sorted_by_key(|s| s.sent_pps as u64)
     );
+    let method = r#"{"method":"mlrsearch","profile":"stl/bench.py","result":{"goals":[]},"trials":[
+        {"offered_pps":3e6,"sent_pps":3e6,"forwarded_pps":2e6,"loss":0.33,"valid":true},
+        {"offered_pps":2e6,"sent_pps":2e6,"forwarded_pps":2e6,"loss":0,"valid":true}]}"#;
+    let test = &read("method", method).unwrap()[0];
+    assert_eq!(test.curves[0].rate_below(0.001), Some(2e6));
+    assert_eq!(
+        (&*test.profile, &*test.remarks[0]),
+        ("bench", "method: mlrsearch")
+    );
     let lab = read("lab", include_str!("../sample.json")).unwrap();
     assert!(
         lab.iter().any(|test| test.name.contains("kernel")),

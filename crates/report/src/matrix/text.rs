@@ -44,7 +44,8 @@ pub fn table(result: &MatrixResult, confidence: Confidence) -> String {
 fn line(row: &Row<'_>, per: f64, rounds: usize) -> String {
     let median = row.median.map_or("-".into(), |m| number(m / per));
     let mean = row.mean.map_or("-".into(), |(mean, error)| {
-        format!("{} +/- {}", number(mean / per), number(error / per))
+        let [mean, error] = interval(mean / per, error / per);
+        format!("{mean} +/- {error}")
     });
     let mut text = format!("{median:>12}  {mean:>24}  {}", change(row));
     if row.values.len() < rounds {
@@ -72,6 +73,16 @@ pub(crate) fn number(n: f64) -> String {
     }
 }
 
+/// A mean and its error, which has as many decimals.
+pub(crate) fn interval(mean: f64, error: f64) -> [String; 2] {
+    let error = match mean.abs() {
+        a if a >= 1000.0 => format!("{error:.0}"),
+        a if a >= 0.01 => format!("{error:.3}"),
+        _ => number(error),
+    };
+    [number(mean), error]
+}
+
 /// The runs that do not count, each with its configuration and reason.
 pub(crate) fn unfit(result: &MatrixResult) -> impl Iterator<Item = String> {
     let unfit = result.runs.iter().filter(|run| run.counted().is_none());
@@ -82,6 +93,13 @@ pub(crate) fn unfit(result: &MatrixResult) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use crate::matrix::tests::sample;
+
+    #[test]
+    fn an_error_has_the_decimals_of_its_mean() {
+        assert_eq!(interval(0.938, 0.0096), ["0.938", "0.010"]);
+        assert_eq!(interval(4321.2, 1.7), ["4321", "2"]);
+        assert_eq!(interval(0.002, 0.0001), ["2.000e-3", "1.000e-4"]);
+    }
 
     #[test]
     fn a_row_for_each_configuration() {
