@@ -168,6 +168,46 @@ fn a_trace_tells_the_way_and_why_it_ended() {
     assert!(empty.contains("No packets in trace buffer"), "{empty}");
 }
 
+/// A packet is explained as the router then treats it, and nothing counts it.
+#[test]
+fn a_packet_is_explained() {
+    if skipped("a_packet_is_explained", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    assert!(forwards(&left, &right));
+    let ask = |line: &str| {
+        let words = ["explain"].into_iter().chain(line.split_whitespace());
+        router.ask(&words.collect::<Vec<_>>())
+    };
+    let text = ask("interface r0 source 10.0.0.2 destination 48.0.0.1").unwrap();
+    for said in [
+        "ICMP 10.0.0.2 -> 48.0.0.1",
+        "\nr0-rx\n",
+        "route 48.0.0.0/8: via ",
+        "It leaves by r1, to ",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let text = ask("interface r0 source 10.0.0.2 destination 99.0.0.1 ttl 9").unwrap();
+    assert!(
+        text.contains("It is dropped in ip4-lookup: no route"),
+        "{text}"
+    );
+    for (line, why) in [
+        (
+            "interface r9 source 10.0.0.2 destination 48.0.0.1",
+            "no interface r9",
+        ),
+        ("interface r0 source 10.0.0.2", "destination is missing"),
+    ] {
+        let refused = ask(line).expect_err("it is refused").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
 /// What is wanted and not there is shown, with what is missing: an interface by its device, a route
 /// by its way.
 #[test]

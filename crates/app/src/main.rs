@@ -45,6 +45,9 @@ enum Command {
     /// Ask the running router: runtime, errors, interface, hardware, ip fib, neighbors, trace ...
     #[command(after_help = commands("show"))]
     Show(ask::Ask),
+    /// Say what the running router would do with a packet, and why; nothing is sent, and nothing
+    /// changes
+    Explain(ask::Explain),
     /// Trace packets in the running router: trace add NODE N
     #[command(after_help = commands("trace"))]
     Trace(ask::Ask),
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(run) => run.run(),
         Command::Show(ask) => ask.run("show"),
+        Command::Explain(explain) => explain.run(),
         Command::Trace(ask) => ask.run("trace"),
         Command::Clear(ask) => ask.run("clear"),
         Command::Check(check) => check.run(),
@@ -171,6 +175,7 @@ mod tests {
             (&["show"], "show warnings"),
             (&["clear"], "clear trace discard traced packets"),
             (&["history"], "[N]"),
+            (&["explain"], "pcap FILE"),
             (&["console"], "exit code 1"),
             (&["top"], "`q` leaves"),
             (&["ui"], "only this user reads"),

@@ -117,6 +117,7 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),
         Verb::ShowGraph => give(&show::graph(router), json),
+        Verb::Explain => explain(daemon, &command.arguments, json),
         Verb::ShowHardware => give(&facts::hardware(daemon, first)?, json),
         Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
@@ -156,6 +157,25 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             transaction::answer(transactions, daemon, command, &ask.request, &ask.who)
         }
     }
+}
+
+/// What the router would do with a packet, and what is done before it comes there.
+fn explain(daemon: &Daemon, words: &[String], json: bool) -> Reply {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let question = control::cli::packet::read(&words)?;
+    let explained = router::explain::explain(&daemon.routing.router, &question);
+    let mut explained = explained.map_err(|e| e.to_string())?;
+    let mut slots = daemon.interfaces.slots.iter();
+    let slot = slots.find(|slot| slot.config.name == explained.interface);
+    if slot.is_some_and(|slot| daemon.interfaces.program_counters(slot).is_some()) {
+        explained.notes.push(format!(
+            "{} has an XDP program, which leaves to the kernel what is for the host or for other \
+             Ethernet addresses, and may forward by itself, out of the same tables, what no feature \
+             of an interface waits for.",
+            explained.interface
+        ));
+    }
+    give(&explained, json)
 }
 
 /// One route of a family, or the first of all.

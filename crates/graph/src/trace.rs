@@ -40,6 +40,9 @@ impl Record {
     /// `node` of a record written when a packet is given to a port; the interface is
     /// [`Record::tx_if`].
     pub const INTERFACE_TX: u16 = u16::MAX - 1;
+    /// Instead of a node's number, to [`trace`]: packets are traced from where they are first seen,
+    /// those that a node makes, too.
+    pub const ANYWHERE: u16 = u16::MAX - 2;
 
     /// As [`Desc::adjacency`].
     pub fn adjacency(&self) -> u32 {
@@ -101,8 +104,8 @@ pub struct Reader(Arc<Records>);
 
 /// A trace of `packets` packets (at most 10,000, which take 20 MB) with room for about 12 records
 /// each, more than there are nodes on a packet's way. Packets are traced from `node` on: the index
-/// of a node, or [`Record::INTERFACE_RX`] for those that `interface` receives, 0 for all
-/// interfaces.
+/// of a node, [`Record::ANYWHERE`], or [`Record::INTERFACE_RX`] for those that `interface`
+/// receives, 0 for all interfaces.
 pub fn trace(node: u16, interface: u16, packets: u32) -> (Writer, Reader) {
     let packets = packets.min(10_000);
     let places = (0..packets as usize * 12)
@@ -175,7 +178,8 @@ impl Tracer {
             return;
         };
         for d in packets {
-            let begins = node == writer.node && [0, interface(d)].contains(&writer.interface);
+            let begins = [node, Record::ANYWHERE].contains(&writer.node)
+                && [0, interface(d)].contains(&writer.interface);
             if begins && !d.has(Flag::TRACED) && self.begun < writer.packets {
                 self.begun += 1;
                 d.mark(Flag::TRACED);

@@ -35,6 +35,16 @@ impl WorkerPort {
         }
     }
 
+    /// The same, received from at once, though its interface may be down: as if that had been up
+    /// before.
+    #[must_use]
+    pub fn served(self) -> Self {
+        WorkerPort {
+            serving: true,
+            ..self
+        }
+    }
+
     /// Gives packets to the port and counts them; those that it does not take stay in the frame.
     #[inline]
     pub(crate) fn send(&mut self, bufs: &mut Buffers, frame: &mut Frame, c: &InterfaceCounters) {

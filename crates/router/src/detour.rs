@@ -86,6 +86,11 @@ impl Detour {
         self.untold = true;
     }
 
+    /// What a worker that knows of none is to be told, if the node is this one in its graph.
+    pub(crate) fn commands(&self, node: Option<u16>) -> impl Iterator<Item = Command> {
+        self.wanted.iter().map(move |of| (self.command)(*of, node))
+    }
+
     /// Tells the workers, as far as their rings have room: the rest at the next call.
     pub(crate) fn tell(&mut self, workers: &mut [Handle]) {
         if !self.untold || workers.is_empty() {

@@ -18,6 +18,7 @@ mod deferred;
 mod detour;
 pub mod eth;
 mod event;
+pub mod explain;
 mod family;
 pub mod firewall;
 pub mod flow;

@@ -22,6 +22,18 @@ pub struct Table {
 
 /// The nodes of one worker.
 pub fn table() -> Table {
+    with(
+        node(Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite))),
+        node(Fused(ip6::Input, Fused(ip6::Lookup, ip6::Rewrite))),
+    )
+}
+
+/// The same with a node for each stage, so that a trace shows a packet at each.
+pub(crate) fn apart() -> Table {
+    with(node(ip4::Input), node(ip6::Input))
+}
+
+fn with(ip4_input: Box<dyn Node<Cx>>, ip6_input: Box<dyn Node<Cx>>) -> Table {
     Table {
         nodes: vec![
             node(eth::Input),
@@ -33,7 +45,7 @@ pub fn table() -> Table {
             each(l2::Flood),
             node(ip4::InputFeatures),
             node(acl::Ip4In::default()),
-            node(Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite))),
+            ip4_input,
             node(ip4::Lookup),
             node(ip4::Rewrite),
             node(ip4::OutputFeatures),
@@ -44,7 +56,7 @@ pub fn table() -> Table {
             each(icmp4::Errors::default()),
             node(ip6::InputFeatures),
             node(acl::Ip6In::default()),
-            node(Fused(ip6::Input, Fused(ip6::Lookup, ip6::Rewrite))),
+            ip6_input,
             node(ip6::Lookup),
             node(ip6::Rewrite),
             node(ip6::OutputFeatures),

@@ -67,7 +67,7 @@ pub struct Router {
     waiting: Option<(u64, Garbage)>,
     deferred: Deferred,
     /// What leaves passes interface-output where it is to.
-    outputs: Detour,
+    pub(crate) outputs: Detour,
     /// What comes in passes sflow where it is to.
     inputs: Detour,
     pub(crate) samples: Vec<Collected>,
@@ -427,7 +427,12 @@ impl Router {
     }
 }
 
-fn graph(table: Table, state: &State, pool: &Arc<Pool>) -> Result<Graph<Cx>, GraphError> {
+/// A worker's graph of these nodes.
+pub(crate) fn graph(
+    table: Table,
+    state: &State,
+    pool: &Arc<Pool>,
+) -> Result<Graph<Cx>, GraphError> {
     Graph::with_arcs(
         table.nodes,
         table.arcs.build(&state.interfaces.reader()),

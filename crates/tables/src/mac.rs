@@ -109,6 +109,26 @@ impl Macs {
         }
     }
 
+    /// A reader of the stations as they are now, which nobody else sees: to see one there
+    /// ([`Hot::see`]) changes nothing here.
+    pub fn apart(&self) -> Reader {
+        let copy = |from: &Cells| {
+            let to = Cells::boxed(from.len());
+            for at in 0..from.len() {
+                to.at(at).store(from.at(at).load(Relaxed), Relaxed);
+            }
+            to
+        };
+        Reader {
+            // What was never written says that there is no station.
+            cells: match self.is_empty() {
+                true => Cells::boxed(LINE),
+                false => copy(&self.cells),
+            },
+            clock: copy(&self.clock),
+        }
+    }
+
     /// Says what time it is, in the caller's unit: what readers see from now on is seen then.
     pub fn set_clock(&mut self, now: u32) {
         self.clock.at(0).store(now, Relaxed);

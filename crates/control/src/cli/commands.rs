@@ -41,6 +41,7 @@ pub enum Verb {
     ShowConfig,
     ShowThreads,
     ShowGraph,
+    Explain,
     TraceAdd,
     ClearRuntime,
     ClearErrors,
@@ -84,6 +85,8 @@ pub enum Form {
     Word(&'static str),
     /// A number in this range.
     Number(u32, u32),
+    /// All further words: a [packet](super::packet).
+    Packet,
 }
 
 /// A row of the table.
@@ -179,7 +182,11 @@ const COUNT: Argument = Argument {
     form: Form::Number(1, 10_000),
     optional: false,
 };
-
+const PACKET: Argument = Argument {
+    name: "PACKET",
+    form: Form::Packet,
+    optional: false,
+};
 const ENTRY: Argument = Argument {
     name: "N",
     form: Form::Number(1, u32::MAX),
@@ -353,6 +360,12 @@ pub const COMMANDS: &[Spec] = &[
         &["show", "graph"],
         "nodes, and how many packets each hands on to which",
     ),
+    row(
+        Verb::Explain,
+        &["explain"],
+        "what the router would do with a packet, and why; nothing is sent, and nothing changes",
+    )
+    .with(&[PACKET]),
     row(
         Verb::TraceAdd,
         &["trace", "add"],

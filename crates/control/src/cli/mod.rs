@@ -4,6 +4,7 @@
 //! Words may be shortened to any prefix that only one of them has: `sh run` is `show runtime`.
 
 mod commands;
+pub mod packet;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -48,6 +49,8 @@ pub enum Misunderstood {
     Incomplete(String, Vec<String>),
     /// An argument is not what it must be: the argument, and what it must be.
     Argument(String, String),
+    /// Words are not a packet: why.
+    Packet(String),
 }
 
 impl fmt::Display for Misunderstood {
@@ -73,6 +76,7 @@ impl fmt::Display for Misunderstood {
                 write!(f, "{before}: one of {} must follow", next.join(", "))
             }
             Misunderstood::Argument(given, must) => write!(f, "`{given}` is not {must}"),
+            Misunderstood::Packet(why) => f.write_str(why),
         }
     }
 }
@@ -99,6 +103,15 @@ pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
         });
     };
     let arguments = &words[used..];
+    if let [
+        Argument {
+            form: Form::Packet, ..
+        },
+    ] = spec.arguments
+    {
+        packet::read(arguments).map_err(Misunderstood::Packet)?;
+        return Ok(command(spec, arguments));
+    }
     if let Some(extra) = arguments
         .get(spec.arguments.len()..)
         .filter(|extra| !extra.is_empty())
@@ -121,12 +134,15 @@ pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
             }
         }
     }
-    let arguments = arguments.iter().map(|&word| word.to_owned()).collect();
-    Ok(Command {
+    Ok(command(spec, arguments))
+}
+
+fn command(spec: &'static Spec, arguments: &[&str]) -> Command {
+    Command {
         verb: spec.verb,
         spec,
-        arguments,
-    })
+        arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+    }
 }
 
 /// The words that may come next: those that begin like the last one, or all if that is empty.
@@ -212,7 +228,7 @@ fn cut(family: Family, given: &str) -> Option<Prefix> {
 
 fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
     let must = match form {
-        Form::Name => return Ok(()),
+        Form::Name | Form::Packet => return Ok(()),
         Form::Word(word) if begins(word, given) => return Ok(()),
         Form::Word(word) => format!("`{word}`"),
         Form::Prefix(family) if is_of(family, given) => return Ok(()),
@@ -268,8 +284,8 @@ mod tests {
         let no = |line: &str| said(line).unwrap_err();
         assert_eq!(
             no("bogus command"),
-            "unknown input `bogus command`; known here: show, trace, clear, plan, apply, confirm, \
-             rollback, history, dump"
+            "unknown input `bogus command`; known here: show, explain, trace, clear, plan, apply, \
+             confirm, rollback, history, dump"
         );
         assert_eq!(
             no("show ip bogus"),
@@ -280,7 +296,7 @@ mod tests {
         assert_eq!(no("show ip"), "show ip: one of fib, neighbors must follow");
         assert_eq!(
             no(""),
-            "one of show, trace, clear, plan, apply, confirm, rollback, history, dump is needed"
+            "one of show, explain, trace, clear, plan, apply, confirm, rollback, history, dump is needed"
         );
         assert_eq!(no("history 0"), "`0` is not a number from 1 to 4294967295");
         assert_eq!(no("show version now"), "show version: unknown input `now`");
@@ -350,22 +366,25 @@ mod tests {
                 Form::Prefix(Family::V6) => "2001:db8::1",
                 Form::Word(word) => word,
                 Form::Number(..) => "10",
+                Form::Packet => "interface",
             }));
+            if spec.verb == Verb::Explain {
+                words.extend(["eth1", "hex", "00"]);
+            }
             let understood = parse(&words);
             assert!(understood.is_ok(), "{words:?}: {understood:?}");
             let help = help(spec.words[0]);
             assert!(help.contains(spec.help) && help.contains(&spec.usage()));
         }
         assert_eq!(complete(&["show", ""]).len(), 28);
-        assert_eq!(complete(&[""; 0]).len(), 9);
+        assert_eq!(complete(&[""; 0]).len(), 10);
     }
 
     #[test]
     fn only_what_shows_is_for_everyone() {
         assert!(
-            COMMANDS
-                .iter()
-                .all(|spec| spec.write != ["show", "plan", "history"].contains(&spec.words[0]))
+            COMMANDS.iter().all(|spec| spec.write
+                != ["show", "explain", "plan", "history"].contains(&spec.words[0]))
         );
     }
 

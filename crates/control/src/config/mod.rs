@@ -12,7 +12,7 @@ mod forms;
 mod language;
 mod model;
 mod problem;
-mod registry;
+pub(crate) mod registry;
 pub mod rules;
 mod view;
 mod yaml;

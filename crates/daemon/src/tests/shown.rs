@@ -106,3 +106,16 @@ fn what_is_cleared_is_said() {
         assert!(line.contains(said) && line.lines().count() == 1, "{line}");
     }
 }
+
+#[test]
+fn a_packet_that_cannot_come_in_is_not_explained() {
+    let mut lab = lab();
+    let said = ask(
+        &mut lab,
+        "explain interface eth9 source 10.0.0.1 destination 10.0.0.2",
+    );
+    assert_eq!(
+        said,
+        "explain: no interface eth9; `show interface` lists those that there are"
+    );
+}

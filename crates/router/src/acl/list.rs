@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use graph::counters::Counter;
-use tables::acl::{IP4, IP6};
+use tables::acl::{IP4, IP6, Key, NONE};
 
 use super::{Direction, Packets, Rule};
 use crate::by_number::ByNumber;
@@ -103,6 +103,44 @@ impl List {
             true => Verdict::Permit,
             false => Verdict::Deny,
         }
+    }
+}
+
+/// The rule that decides about a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decided<'a> {
+    /// Its access list.
+    pub acl: &'a str,
+    /// Its number there, from 0.
+    pub rule: u32,
+    pub permit: bool,
+}
+
+impl List {
+    /// The rule that decides about an IPv4 packet, if one does; nothing counts it.
+    pub(crate) fn decide4(&self, key: Key<IP4>) -> Option<Decided<'_>> {
+        self.decided(&self.ip4, key)
+    }
+
+    /// The same of an IPv6 packet.
+    pub(crate) fn decide6(&self, key: Key<IP6>) -> Option<Decided<'_>> {
+        self.decided(&self.ip6, key)
+    }
+
+    fn decided<const W: usize>(
+        &self,
+        rules: &tables::acl::Acl<W>,
+        key: Key<W>,
+    ) -> Option<Decided<'_>> {
+        let mut found = [NONE];
+        rules.find(&[key], &mut found);
+        let place = self.rules.get(found[0] as usize)?;
+        let acl = self.acls.get(usize::from(place.acl))?;
+        Some(Decided {
+            acl: &acl.name,
+            rule: place.rule,
+            permit: place.permit,
+        })
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
     /// By [`State`].
     ip4: [Arc<Acl<IP4>>; 4],
     ip6: [Arc<Acl<IP6>>; 4],
-    /// By worker.
+    /// By worker, and behind them that of dry runs.
     workers: Box<[OfWorker]>,
 }
 
@@ -48,6 +48,18 @@ pub(super) enum Verdict {
     OverLimit,
 }
 
+/// What a policy has said of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decided<'a> {
+    /// Its name.
+    pub policy: &'a str,
+    /// The rule, from 0; `None`: none matched.
+    pub rule: Option<usize>,
+    pub action: Action,
+    /// As [`Rule::limit`].
+    pub limit: Option<u32>,
+}
+
 /// A family, whose rules a policy has in a list of their own.
 pub(super) trait Rules<const W: usize> {
     /// The rules for packets of a state.
@@ -68,11 +80,17 @@ impl Compiled {
     }
 
     pub(super) fn new(name: &str, policy: Policy, workers: usize) -> Self {
-        let of_worker = |_| OfWorker {
+        // A dry run takes nothing from a limit.
+        let of_worker = |worker| OfWorker {
             hits: (0..=policy.rules.len())
                 .map(|_| Counter::default())
                 .collect(),
-            limits: policy.rules.iter().map(|r| bucket(r, workers)).collect(),
+            limits: policy
+                .rules
+                .iter()
+                .filter(|_| worker < workers)
+                .map(|rule| bucket(rule, workers))
+                .collect(),
         };
         Compiled {
             name: name.to_owned(),
@@ -84,7 +102,7 @@ impl Compiled {
                 Packets::V4(_) => None,
                 Packets::V6(packets) => Some(packets),
             }),
-            workers: (0..workers).map(of_worker).collect(),
+            workers: (0..=workers).map(of_worker).collect(),
             is_stateful: policy.rules.iter().any(|rule| rule.states != States::ALL),
             policy,
         }
@@ -124,8 +142,51 @@ impl Compiled {
 
     /// How often a rule has decided; that behind the last one is what happens by default.
     pub(super) fn hits(&self, rule: usize) -> u64 {
-        let workers = self.workers.iter().filter_map(|of| of.hits.get(rule));
+        let [workers @ .., _] = &*self.workers else {
+            return 0;
+        };
+        let workers = workers.iter().filter_map(|of| of.hits.get(rule));
         workers.fold(0, |sum, hits| sum.wrapping_add(hits.get()))
+    }
+
+    /// Forgets the last dry run.
+    pub(super) fn rewind(&self) {
+        let dry = self.workers.last();
+        dry.into_iter()
+            .flat_map(|of| &of.hits)
+            .for_each(|hits| hits.set(0));
+    }
+
+    /// What it has said of an IPv4 packet of the last dry run; `None`: it was not asked.
+    pub(crate) fn decided4(&self, key: &Key<IP4>) -> Option<Decided<'_>> {
+        self.decided(|state| self.ip4(state), key)
+    }
+
+    /// The same of an IPv6 packet.
+    pub(crate) fn decided6(&self, key: &Key<IP6>) -> Option<Decided<'_>> {
+        self.decided(|state| self.ip6(state), key)
+    }
+
+    /// The state is what the nodes have found it to be: the rule is one that they have counted.
+    fn decided<'a, const W: usize>(
+        &'a self,
+        rules: impl Fn(State) -> &'a Acl<W>,
+        key: &Key<W>,
+    ) -> Option<Decided<'a>> {
+        let hits = &self.workers.last()?.hits;
+        let at = State::ALL.into_iter().find_map(|state| {
+            let mut found = [NONE];
+            rules(state).find(std::slice::from_ref(key), &mut found);
+            let at = self.policy.rules.len().min(found[0] as usize);
+            (hits.get(at)?.get() > 0).then_some(at)
+        })?;
+        let rule = self.policy.rules.get(at);
+        Some(Decided {
+            policy: &self.name,
+            rule: rule.map(|_| at),
+            action: rule.map_or(self.policy.default, |rule| rule.action),
+            limit: rule.and_then(|rule| rule.limit),
+        })
     }
 }
 

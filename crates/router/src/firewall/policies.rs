@@ -20,7 +20,7 @@ pub(crate) struct Attached {
 impl Attached {
     /// The policy of an interface, if it has one.
     #[inline(always)]
-    pub(super) fn of(&self, interface: InterfaceId, direction: Direction) -> Option<&Compiled> {
+    pub(crate) fn of(&self, interface: InterfaceId, direction: Direction) -> Option<&Compiled> {
         self.all.get(direction.place(interface))?.as_deref()
     }
 }
@@ -51,6 +51,13 @@ impl Policies {
     /// Those of interfaces, for workers.
     pub(crate) fn attached(&self) -> Attached {
         self.attached.clone()
+    }
+
+    /// Forgets the last dry run. Returns the number that the worker of the next one has here.
+    pub(crate) fn rewind(&self) -> usize {
+        let attached = self.attached.all.iter().flatten();
+        attached.for_each(|policy| policy.rewind());
+        self.workers
     }
 
     /// True if an interface has one.

@@ -16,12 +16,12 @@ mod memory;
 mod runtime;
 pub(crate) mod text;
 mod threads;
-mod trace;
+pub(crate) mod trace;
 
 pub use address::{Addressed, Addresses, addresses};
 pub use buffers::{Buffers, buffers};
 pub use counts::Clear;
-pub use errors::{Errors, Severity, errors};
+pub use errors::{Error, Errors, Severity, errors};
 pub use graph::{Edge, Graph, Node, graph};
 pub(crate) use interface::counts_of;
 pub use interface::{Interface, Interfaces, NoInterface, Other, OtherState, interfaces};

@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use graph::counters::NodeCounters;
+use graph::counters::{ExecutorCounters, NodeCounters};
 use graph::trace::{self, Names, Reader, Record};
-use graph::{Command, Handle, To};
+use graph::{Command, To};
 use wire::text::{Frame, Ip4, Ip6};
 
 use super::text::name;
@@ -137,13 +137,13 @@ pub fn trace(router: &Router) -> Trace {
                 packets: router
                     .traces
                     .get(i)
-                    .map_or(Vec::new(), |b| packets(router, worker, b)),
+                    .map_or(Vec::new(), |b| packets(router, &worker.counters, b)),
             })
             .collect(),
     }
 }
 
-fn packets(router: &Router, worker: &Handle, reader: &Reader) -> Vec<Packet> {
+fn packets(router: &Router, worker: &ExecutorCounters, reader: &Reader) -> Vec<Packet> {
     let mut found: BTreeMap<u32, Vec<Step>> = BTreeMap::new();
     for record in reader.records() {
         let steps = found.entry(record.packet).or_default();
@@ -156,16 +156,8 @@ fn packets(router: &Router, worker: &Handle, reader: &Reader) -> Vec<Packet> {
 }
 
 /// A record as text; tolerates any content.
-fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
-    let cycles = r.clock.saturating_sub(worker.counters.started);
-    let node = match r.node {
-        Record::INTERFACE_RX => format!("{}-rx", name(router, r.rx_if)),
-        Record::INTERFACE_TX => format!("{}-tx", name(router, r.tx_if())),
-        n => match worker.counters.nodes.get(usize::from(n)) {
-            Some((name, _)) => (*name).to_owned(),
-            None => format!("node{n}"),
-        },
-    };
+fn step(router: &Router, worker: &ExecutorCounters, r: &Record) -> Step {
+    let cycles = r.clock.saturating_sub(worker.started);
     let dropped = r.dropped.map(|edge| reason(worker, r.node, edge));
     let text = match dropped {
         Some(_) => Vec::new(),
@@ -174,7 +166,7 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
     let (stage, dropped) = dropped.unzip();
     Step {
         seconds: cycles as f64 / graph::cycles::per_second(),
-        node: stage.unwrap_or(node),
+        node: stage.unwrap_or_else(|| node(router, worker, r)),
         text,
         dropped,
         length: r.len,
@@ -186,9 +178,21 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
     }
 }
 
+/// The name of a record's node, or port.
+pub(crate) fn node(router: &Router, worker: &ExecutorCounters, r: &Record) -> String {
+    match r.node {
+        Record::INTERFACE_RX => format!("{}-rx", name(router, r.rx_if)),
+        Record::INTERFACE_TX => format!("{}-tx", name(router, r.tx_if())),
+        n => match worker.nodes.get(usize::from(n)) {
+            Some((name, _)) => (*name).to_owned(),
+            None => format!("node{n}"),
+        },
+    }
+}
+
 /// The stage inside of a node to which an edge belongs, and why packets end on it.
-fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
-    let node = worker.counters.nodes.get(usize::from(node));
+pub(crate) fn reason(worker: &ExecutorCounters, node: u16, edge: u8) -> (String, String) {
+    let node = worker.nodes.get(usize::from(node));
     let parts = node.iter().flat_map(|(_, n)| n.stages.iter());
     let mut edges = parts.flat_map(|p| p.edges.iter().map(move |e| (p.name, e.to)));
     match edges.nth(usize::from(edge)) {
@@ -198,7 +202,7 @@ fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
 }
 
 /// Description of what a port or a node was given.
-fn describe(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
+fn describe(router: &Router, worker: &ExecutorCounters, r: &Record) -> Vec<String> {
     let (mut lines, l3) = match r.node {
         Record::INTERFACE_RX => (vec![of_port(r, r.rx_if)], 0),
         Record::INTERFACE_TX => (vec![of_port(r, r.tx_if())], 0),
@@ -222,17 +226,21 @@ fn of_port(r: &Record, interface: InterfaceId) -> String {
 }
 
 /// The stages of a node that has several, and what the first one says of the packet.
-fn of_node(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
-    let Some((_, node)) = worker.counters.nodes.get(usize::from(r.node)) else {
+fn of_node(router: &Router, worker: &ExecutorCounters, r: &Record) -> Vec<String> {
+    let Some((_, node)) = worker.nodes.get(usize::from(r.node)) else {
         return Vec::new();
     };
     let fused = (node.stages.len() > 1).then(|| {
         let stages: Vec<&str> = node.stages.iter().map(|stage| stage.name).collect();
         format!("fused stages {}", stages.join(", "))
     });
-    let first = node.stages.first();
-    let note = first.and_then(|stage| (stage.note)(r, &Known(router)));
-    fused.into_iter().chain(note).collect()
+    fused.into_iter().chain(note(router, worker, r)).collect()
+}
+
+/// What the descriptor's word says to a node.
+pub(crate) fn note(router: &Router, worker: &ExecutorCounters, r: &Record) -> Option<String> {
+    let (_, node) = worker.nodes.get(usize::from(r.node))?;
+    (node.stages.first()?.note)(r, &Known(router))
 }
 
 /// Names that the router knows for the numbers in a record.

@@ -37,26 +37,26 @@ fn matches<A: Ip>(
     }
 }
 
-fn rule4(permit: bool, protocol: Option<u8>, ports: [RangeInclusive<u16>; 2]) -> Rule {
+pub fn rule4(permit: bool, protocol: Option<u8>, ports: [RangeInclusive<u16>; 2]) -> Rule {
     Rule {
         permit,
         packets: Packets::V4(matches("any", "any", protocol, ports)),
     }
 }
 
-fn rule6(permit: bool, protocol: Option<u8>, ports: [RangeInclusive<u16>; 2]) -> Rule {
+pub fn rule6(permit: bool, protocol: Option<u8>, ports: [RangeInclusive<u16>; 2]) -> Rule {
     Rule {
         permit,
         packets: Packets::V6(matches("any", "any", protocol, ports)),
     }
 }
 
-fn set(name: &str, rules: Vec<Rule>) -> Change {
+pub fn set(name: &str, rules: Vec<Rule>) -> Change {
     let name = name.to_owned();
     Change::AclSet { name, rules }
 }
 
-fn attach(interface: u16, direction: Direction, acls: &[&str]) -> Change {
+pub fn attach(interface: u16, direction: Direction, acls: &[&str]) -> Change {
     Change::AclsAttach {
         interface,
         direction,

@@ -40,7 +40,7 @@ pub fn member(id: u16) -> Change {
 }
 
 /// Interfaces 1 to 3 in the domain, and 5, which is not.
-fn lab() -> Lab {
+pub fn lab() -> Lab {
     let mut lab = Lab::new();
     lab.plug(5, 0);
     lab.apply(vec![Change::BridgeSet(domain())]);
@@ -50,11 +50,11 @@ fn lab() -> Lab {
 }
 
 /// The address of station `n`.
-fn station(n: u8) -> [u8; 6] {
+pub fn station(n: u8) -> [u8; 6] {
     [2, 0xaa, 0, 0, 0, n]
 }
 
-fn frame(from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
+pub fn frame(from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
     [&to[..], &from, &[0x88, 0xb5], &[7; 46]].concat()
 }
 
@@ -283,7 +283,7 @@ fn frames_that_do_not_fit_are_dropped() {
 }
 
 /// The domain with its own interface, which has a host interface: 8.
-fn with_bvi() -> Lab {
+pub fn with_bvi() -> Lab {
     let mut lab = lab();
     lab.plug(8, 0);
     let host = Interface {

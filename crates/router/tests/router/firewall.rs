@@ -60,12 +60,12 @@ pub fn attach(interface: u16, direction: Direction, policy: Option<&str>) -> Cha
     }
 }
 
-fn inbound(interface: u16, policy: &str) -> Change {
+pub fn inbound(interface: u16, policy: &str) -> Change {
     attach(interface, Direction::Input, Some(policy))
 }
 
 /// Interface 1 may begin flows of UDP and TCP to port 12, interface 2 none.
-fn guarded(mut lab: Lab) -> Lab {
+pub fn guarded(mut lab: Lab) -> Lab {
     let known = [State::Established, State::Related];
     let known = || rule(Action::Accept, &known, to(None, ANY));
     lab.apply(vec![
@@ -85,12 +85,12 @@ fn guarded(mut lab: Lab) -> Lab {
 }
 
 /// What the far end answers to [`udp`].
-fn answer() -> Packet {
+pub fn answer() -> Packet {
     Packet::udp((FAR, 12), (addr(1, 2), 1025)).macs(host_mac(2, 2), own_mac(2))
 }
 
 /// A segment from host 10.0.1.2, or to it.
-fn segment(forth: bool, flags: u8, seq: u32, ack: u32) -> Packet {
+pub fn segment(forth: bool, flags: u8, seq: u32, ack: u32) -> Packet {
     let (near, far) = ((addr(1, 2), 1025), (FAR, 12));
     match forth {
         true => Packet::tcp(near, far, flags, seq, ack).macs(host_mac(1, 2), own_mac(1)),

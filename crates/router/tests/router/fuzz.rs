@@ -17,7 +17,7 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 /// Good packets of both families to begin with.
-fn corpus() -> Vec<Vec<u8>> {
+pub fn corpus() -> Vec<Vec<u8>> {
     let mut packets = corpus4();
     packets.extend(corpus6());
     packets.extend(tunneled());
@@ -154,7 +154,7 @@ fn corpus4() -> Vec<Vec<u8>> {
     packets
 }
 
-fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
+pub fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
     for _ in 0..random.below(4) {
         let bytes = frame.len() as u32;
         if bytes == 0 {

@@ -10,6 +10,7 @@ mod cross_connect;
 mod echo_count;
 mod ecmp;
 mod eth;
+mod explain;
 mod features;
 mod features6;
 mod firewall;

@@ -264,7 +264,7 @@ pub fn answer(said: &lacp::Header) -> Vec<u8> {
 }
 
 /// Access lists in both directions that let most packets pass.
-fn filtered() -> Vec<Change> {
+pub fn filtered() -> Vec<Change> {
     fn one<A: Address>(port: u16) -> Rule<A> {
         let all = 0..=u16::MAX;
         Rule {

@@ -70,12 +70,12 @@ fn lab(ends: [IpAddr; 2]) -> Lab {
     lab
 }
 
-fn lab4() -> Lab {
+pub fn lab4() -> Lab {
     lab([ip(2, 1), ip(2, 2)])
 }
 
 /// A frame of stations behind interface 3 and the tunnel.
-fn frame(port: u16, len: usize) -> Vec<u8> {
+pub fn frame(port: u16, len: usize) -> Vec<u8> {
     let packet = Packet::udp((0xc0a8_0001, port), (0xc0a8_0002, 9));
     packet
         .macs(host_mac(3, 9), host_mac(20, 9))
@@ -84,7 +84,7 @@ fn frame(port: u16, len: usize) -> Vec<u8> {
 }
 
 /// The packet with such a frame that the other end sends, by IPv4.
-fn packed(inner: &[u8]) -> Vec<u8> {
+pub fn packed(inner: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = VNI.to_be_bytes();
     let content = [&[8, 0, 0, 0, a, b, c, 0], inner].concat();
     let packet = Packet::udp((addr(2, 2), 50000), (addr(2, 1), 4789));

@@ -8,12 +8,12 @@ const PROTOCOLS: &str = include_str!("protocols.txt");
 const SERVICES: &str = include_str!("services.txt");
 
 /// The number of a protocol.
-pub(super) fn protocol(name: &str) -> Option<u8> {
+pub(crate) fn protocol(name: &str) -> Option<u8> {
     find(PROTOCOLS, name)?.try_into().ok()
 }
 
 /// The port of a service.
-pub(super) fn service(name: &str) -> Option<u16> {
+pub(crate) fn service(name: &str) -> Option<u16> {
     find(SERVICES, name)
 }
 

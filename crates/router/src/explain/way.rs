@@ -1,0 +1,263 @@
+//! A packet's way through the nodes, and the reasons: rules, routes, neighbors, stations.
+
+use graph::trace::Record;
+use serde::Serialize;
+use tables::mac::Key;
+use wire::{eth, ip4, ip6};
+
+use super::dry::Ran;
+use super::packet::{link, words};
+use crate::acl::{Direction, key};
+use crate::change::L2;
+use crate::icmp::Error;
+use crate::ip::show::{Path, Query, fib};
+use crate::show::text::name;
+use crate::show::trace::{node, note, reason};
+use crate::{InterfaceId, Mac, Router};
+
+/// A packet at a node.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct Step {
+    /// 1, or the number of a packet that the router has made, such as a fragment.
+    pub packet: u32,
+    /// Node, `<interface>-rx` or `<interface>-tx`.
+    pub node: String,
+    /// What decides there, line by line.
+    pub why: Vec<String>,
+    /// Reason why it ended here.
+    pub dropped: Option<String>,
+    /// Length of the packet in bytes.
+    pub length: u32,
+    /// Its first bytes, in hexadecimal.
+    pub bytes: String,
+    /// What was seen.
+    #[serde(skip)]
+    pub(super) record: Box<Seen>,
+}
+
+/// What the outcome needs of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The packet came in by an interface.
+    pub received: InterfaceId,
+    /// It is given to this interface.
+    pub sent: Option<InterfaceId>,
+    /// The descriptor's word.
+    pub word: u32,
+    /// The packet's first bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Node by node, in the order in which packets passed them.
+pub(super) fn steps(router: &Router, ran: &Ran) -> Vec<Step> {
+    let records: Vec<&Record> = ran.records.records().collect();
+    let mut steps: Vec<Step> = Vec::new();
+    for (at, record) in records.iter().enumerate() {
+        if let Some(edge) = record.dropped {
+            let (stage, why) = reason(&ran.nodes, record.node, edge);
+            let of_node = |step: &&mut Step| step.packet == record.packet && step.node == stage;
+            if let Some(step) = steps.iter_mut().rev().find(of_node) {
+                step.dropped = Some(why);
+            }
+            continue;
+        }
+        let node = node(router, &ran.nodes, record);
+        let mut rest = records[at + 1..].iter();
+        let next = rest.find(|next| next.packet == record.packet);
+        // The router's own packets are nobody's to judge.
+        let own = steps.iter().any(|step| {
+            step.packet == record.packet && OWN.contains(&&*step.node) && step.dropped.is_none()
+        });
+        let why = match own && node.ends_with("-firewall") {
+            true => Vec::new(),
+            false => why(router, ran, (&node, record), next.copied()),
+        };
+        let sent = (record.node == Record::INTERFACE_TX).then(|| record.tx_if());
+        steps.push(Step {
+            packet: record.packet,
+            node,
+            why,
+            dropped: None,
+            length: record.len,
+            bytes: hex(record.packet_bytes()),
+            record: Box::new(Seen {
+                received: record.rx_if,
+                sent,
+                word: record.argument(),
+                bytes: record.packet_bytes().to_vec(),
+            }),
+        });
+    }
+    steps
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Nodes behind which a packet is the router's own.
+const OWN: [&str; 5] = [
+    "icmp4-error",
+    "icmp6-error",
+    "ip4-tcp-reset",
+    "ip6-tcp-reset",
+    "vxlan-encap",
+];
+
+/// What decides about a packet at a node.
+fn why(
+    router: &Router,
+    ran: &Ran,
+    (node, record): (&str, &Record),
+    next: Option<&Record>,
+) -> Vec<String> {
+    let bytes = record.packet_bytes();
+    let packet = bytes.get(usize::from(record.l3)..).unwrap_or_default();
+    if record.node == Record::INTERFACE_TX {
+        return vec![format!("{}, {}", words(bytes), link(bytes))];
+    }
+    match node {
+        "ip4-lookup" => route4(router, packet).into_iter().collect(),
+        "ip6-lookup" => route6(router, packet).into_iter().collect(),
+        "ip4-acl-in" | "ip6-acl-in" => {
+            vec![acl(router, record.rx_if, Direction::Input, packet)]
+        }
+        "ip4-acl-out" | "ip6-acl-out" => {
+            vec![acl(router, record.tx_if(), Direction::Output, packet)]
+        }
+        "ip4-firewall" | "ip6-firewall" => policies(router, record, packet),
+        "icmp4-error" | "icmp6-error" => {
+            let error = in_words(Error::from_number(record.argument()));
+            let note = note(router, &ran.nodes, record);
+            vec![format!("{error}: {}", note.unwrap_or_default())]
+        }
+        "l2-forward" => station(router, record).into_iter().collect(),
+        "vlan-input" | "bond-input" | "vxlan-input" => {
+            let now = next.map(|next| next.rx_if).filter(|of| *of != record.rx_if);
+            now.map(|of| format!("comes in by {}", name(router, of)))
+                .into_iter()
+                .collect()
+        }
+        "bond-output" | "vxlan-encap" => {
+            vec![format!("leaves by {}", name(router, record.tx_if()))]
+        }
+        _ => note(router, &ran.nodes, record).into_iter().collect(),
+    }
+}
+
+/// The reason of an ICMP error.
+fn in_words(error: Error) -> String {
+    match error {
+        Error::NoRoute => "no route".to_owned(),
+        Error::Unreachable => "the destination is unreachable".to_owned(),
+        Error::Prohibited => "administratively prohibited".to_owned(),
+        Error::Expired => "its time to live has run out".to_owned(),
+        Error::TooBig(mtu) => format!("it is longer than {mtu} bytes, the MTU"),
+    }
+}
+
+fn route4(router: &Router, packet: &[u8]) -> Option<String> {
+    let (header, _) = ip4::Header::parse(packet)?;
+    Some(route(
+        fib::<u32>(router, Query::Longest(header.dst())).route,
+    ))
+}
+
+fn route6(router: &Router, packet: &[u8]) -> Option<String> {
+    let (header, _) = ip6::Header::parse(packet)?;
+    let destination = u128::from_be_bytes(header.dst);
+    Some(route(
+        fib::<u128>(router, Query::Longest(destination)).route,
+    ))
+}
+
+fn route(found: Option<crate::ip::show::Route>) -> String {
+    let Some(found) = found else {
+        return "no route".to_owned();
+    };
+    let path = |path: &Path| match path.gateway {
+        Some(gateway) => format!("via {gateway} {}", path.interface),
+        None => format!("on {}", path.interface),
+    };
+    let paths: Vec<_> = found.paths.iter().map(path).collect();
+    let (source, prefix, kind) = (found.source, found.prefix, found.kind);
+    match &*paths {
+        [] => format!("{source} {prefix}: {kind}"),
+        [one] => format!("{source} {prefix}: {one}"),
+        all => format!("{source} {prefix}: by flow, one of {}", all.join(", ")),
+    }
+}
+
+/// What the access lists of an interface say.
+fn acl(router: &Router, interface: InterfaceId, direction: Direction, packet: &[u8]) -> String {
+    let lists = router.state.acls.lists();
+    let Some(list) = lists.of(interface, direction) else {
+        return format!("{} has no access list", name(router, interface));
+    };
+    let decided = match packet.first().map(|first| first >> 4) {
+        Some(4) => key::ip4_bytes(packet).and_then(|key| list.decide4(key)),
+        Some(6) => key::ip6_bytes(packet).and_then(|key| list.decide6(key)),
+        _ => None,
+    };
+    match decided {
+        Some(rule) => {
+            let action = if rule.permit { "permit" } else { "deny" };
+            format!("acl {}, rule {}: {action}", rule.acl, rule.rule)
+        }
+        None => "no rule of the access lists matches".to_owned(),
+    }
+}
+
+/// What the policies of both interfaces have said.
+fn policies(router: &Router, record: &Record, packet: &[u8]) -> Vec<String> {
+    let policies = router.state.policies.attached();
+    let asked = [
+        (record.rx_if, Direction::Input),
+        (record.tx_if(), Direction::Output),
+    ];
+    let said = asked.into_iter().filter_map(|(interface, direction)| {
+        let policy = policies.of(interface, direction)?;
+        let decided = match packet.first()? >> 4 {
+            4 => policy.decided4(&key::ip4_bytes(packet)?),
+            _ => policy.decided6(&key::ip6_bytes(packet)?),
+        }?;
+        let action = decided.action.name();
+        let rule = match decided.rule {
+            Some(rule) => format!("rule {rule}: {action}"),
+            None => format!("no rule matches: {action}"),
+        };
+        let limit = decided
+            .limit
+            .map(|limit| format!(", at most {limit} a second"));
+        Some(format!(
+            "policy {}, {rule}{}",
+            decided.policy,
+            limit.unwrap_or_default()
+        ))
+    });
+    said.collect()
+}
+
+/// Where the station is that a bridged frame goes to.
+fn station(router: &Router, record: &Record) -> Option<String> {
+    let interface = router.state.links.interfaces.get(&record.rx_if)?;
+    let L2::Bridge(domain) = interface.l2.or_else(|| {
+        let of_bvi = router.state.bridges.of_bvi(record.rx_if);
+        of_bvi.map(L2::Bridge)
+    })?
+    else {
+        return None;
+    };
+    let (header, _) = eth::Header::parse(record.packet_bytes())?;
+    let to: Mac = header.dst;
+    if to.is_group() {
+        return Some(format!("{to}: to all members"));
+    }
+    let [a, b, c, d, e, f] = to.0;
+    let key = Key::new(domain, u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
+    Some(match router.state.bridges.stations.get(key) {
+        Some((station, _)) => format!("station {to} is behind {}", name(router, station.interface)),
+        None => format!("station {to} is not known"),
+    })
+}
