@@ -32,7 +32,7 @@ use crate::mem::Zeroed;
 pub use hash::Hasher;
 pub use memory::{Memory, Sizes};
 pub use queue::Reference;
-pub use table::{Candidate, Flows, Found};
+pub use table::{Candidate, Counts, Flows, Found};
 
 /// What flows are told apart by: words whose meaning is the user's. Packets of both directions have
 /// the same.

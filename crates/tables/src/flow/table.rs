@@ -3,7 +3,7 @@
 
 use super::bucket::{Bucket, SLOTS, Slot, Tag};
 use super::queue::Reference;
-use super::{Annex, EMBRYONIC, Entry, Hasher, Key, LIVE, Memory, Refused, SECOND, USE};
+use super::{Annex, EMBRYONIC, Entry, Hasher, Key, LIVE, Memory, Refused, SECOND, Sizes, USE};
 use crate::mem::prefetch;
 
 /// Number of no entry.
@@ -72,6 +72,20 @@ pub struct Flows {
     keys: u32,
     /// The entry that the sweep looks at next.
     hand: u32,
+    counts: Counts,
+}
+
+/// What has happened to the flows of a table since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Flows that have begun.
+    pub inserted: u64,
+    /// Those that found no room ([`Refused`]).
+    pub refused: u64,
+    /// Embryonic ones that went because their queue was full.
+    pub displaced: u64,
+    /// Those that were idle for their timeout.
+    pub expired: u64,
 }
 
 impl Flows {
@@ -87,7 +101,30 @@ impl Flows {
             embryonic: 0,
             keys: 0,
             hand: 0,
+            counts: Counts::default(),
         }
+    }
+
+    /// What has happened so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Sizes of its memory.
+    pub const fn sizes(&self) -> Sizes {
+        self.memory.sizes
+    }
+
+    /// All numbers of flows are below this one, which only grows.
+    pub const fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// The flow with a number below [`used`](Self::used), if there is one.
+    #[inline(always)]
+    pub fn live(&self, number: u32) -> Option<(&Entry, &Annex)> {
+        let (entry, annex) = self.at(number);
+        entry.is_live().then_some((entry, annex))
     }
 
     /// Flows in it.
@@ -314,6 +351,22 @@ impl Flows {
         now: u32,
         displaced: impl FnOnce(u32, &Entry, &Annex),
     ) -> Result<u32, Refused> {
+        let inserted = self.try_insert(key, hash, now, displaced);
+        match inserted {
+            Ok(_) => self.counts.inserted += 1,
+            Err(_) => self.counts.refused += 1,
+        }
+        inserted
+    }
+
+    #[inline(always)]
+    fn try_insert(
+        &mut self,
+        key: Key,
+        hash: u64,
+        now: u32,
+        displaced: impl FnOnce(u32, &Entry, &Annex),
+    ) -> Result<u32, Refused> {
         debug_assert!(self.find(hash, &key).is_none(), "the flow is there");
         let (bucket, lane) = self.room(hash)?;
         if self.memory.queue.is_full() {
@@ -410,6 +463,7 @@ impl Flows {
             let (entry, annex) = self.at(number);
             displaced(number, entry, annex);
             self.remove(number);
+            self.counts.displaced += 1;
         }
     }
 
@@ -497,7 +551,9 @@ impl Flows {
                 self.remove(number);
             }
         }
-        before - self.live
+        let expired = before - self.live;
+        self.counts.expired += u64::from(expired);
+        expired
     }
 
     /// Removes all flows.

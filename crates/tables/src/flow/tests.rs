@@ -236,6 +236,11 @@ fn compare(way: Way, sizes: Sizes, hasher: Hasher, operations: u32) -> Counts {
         }
     }
     check_all(&flows, &oracle);
+    let said = flows.counts();
+    let [inserted, refused, displaced, expired] =
+        [counts.inserted, counts.full, counts.displaced, counts.swept].map(u64::from);
+    assert_eq!((said.inserted, said.refused), (inserted, refused));
+    assert_eq!((said.displaced, said.expired), (displaced, expired));
     flows.clear();
     assert!(flows.is_empty() && flows.iter().next().is_none() && flows.embryonic() == 0);
     assert!(oracle.keys.keys().all(|key| find(&flows, *key).is_none()));
@@ -266,6 +271,8 @@ fn check_all(flows: &Flows, oracle: &Oracle) {
     assert_eq!(flows.embryonic(), embryonic.count());
     assert!(flows.embryonic() <= oracle.sizes.embryonic as usize);
     assert_eq!(flows.iter().count(), flows.len());
+    let live = (0..flows.used()).filter(|number| flows.live(*number).is_some());
+    assert_eq!(live.count(), flows.len());
     for (number, entry, annex) in flows.iter() {
         let model = &oracle.flows[&number];
         assert_eq!((entry.key(), annex.0[3]), (&model.first, model.word));
