@@ -112,7 +112,7 @@ impl Context for Cx {
     }
 
     fn is_stale(&self) -> bool {
-        self.snapshot.is_stale()
+        self.snapshot.is_stale() || self.tracker.borrow_mut().is_asked()
     }
 
     fn offline(&mut self, sleep: &mut dyn FnMut()) {

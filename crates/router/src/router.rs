@@ -22,6 +22,7 @@ use crate::deferred::Deferred;
 use crate::detour::Detour;
 use crate::eth;
 use crate::event::{Event, Unresolved, events};
+use crate::firewall::flows::{Asker, Counters, walks};
 use crate::firewall::{self, Tracker};
 use crate::grace::{Grace, Waiter};
 use crate::limits::Limits;
@@ -71,6 +72,10 @@ pub struct Router {
     /// What comes in passes sflow where it is to.
     inputs: Detour,
     pub(crate) samples: Vec<Collected>,
+    /// What is asked of workers about their flows.
+    pub(crate) flows: Asker,
+    /// Sizes of each worker's table of flows.
+    pub(crate) flow_sizes: flow::Sizes,
     grace: Option<Waiter>,
     started: Instant,
     /// Executors beside the workers: name and counters.
@@ -115,6 +120,7 @@ impl Router {
         let hasher = firewall::hasher();
         let (mut outputs, mut inputs) = (Detour::output(), Detour::input());
         let mut all_samples = Vec::new();
+        let mut flows = Asker::default();
         // Sixteen frames: a worker that is held up for a few rounds loses nothing that is handed to
         // it.
         let workers = wakers.iter().zip(Handoff::mesh(&wakers, 4096));
@@ -129,7 +135,11 @@ impl Router {
             let counters = graph.counters().interfaces;
             let snapshot = publisher.reader();
             let to_control = (events, samples);
-            let tracker = Tracker::new(setup.flows, hasher, (number, count))?;
+            let (walker, ends) = walks();
+            let counted = Arc::new(Counters::default());
+            flows.add(ends, counted.clone());
+            let place = (number, count);
+            let tracker = Tracker::new(setup.flows, hasher, place, (walker, counted))?;
             let cx = Cx::new(
                 number,
                 &state,
@@ -152,6 +162,8 @@ impl Router {
             outputs,
             inputs,
             samples: all_samples,
+            flows,
+            flow_sizes: setup.flows,
             grace: setup.grace.map(Waiter::start).transpose()?,
             started: Instant::now(),
             others: Vec::new(),

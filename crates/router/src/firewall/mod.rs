@@ -12,6 +12,7 @@
 //! is not asked about again until the policies change, or the flow is answered.
 
 mod compiled;
+pub mod flows;
 mod handoff;
 mod node;
 mod policies;

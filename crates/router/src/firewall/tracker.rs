@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tables::flow::{Entry, Flows, Hasher, Key, Memory, Refused, Sizes};
@@ -9,14 +10,13 @@ use wire::tcp::{ACK, FIN, RST, SYN};
 use wire::{icmp4, icmp6};
 
 use super::State;
+use super::flows::{Counters, SWAPPED, Walker};
 use crate::flow::key::Kind;
 use crate::flow::state::{Step, step};
 use crate::flow::tcp::{Invalid, Midstream, Segment, Session, Verdict};
 use crate::flow::{Direction, State as FlowState, Timeouts};
 
-/// Bits of [`Entry::flags`]. The first packet's source was the second end of the key.
-const SWAPPED: u8 = 1;
-/// It has been seen both ways.
+/// A bit of [`Entry::flags`], beside [`SWAPPED`]: it has been seen both ways.
 const ANSWERED: u8 = 1 << 1;
 
 /// Milliseconds in which all flows are looked at for their timeouts.
@@ -41,6 +41,9 @@ pub struct Tracker {
     epoch: u64,
     /// That of the policies, as entries have it.
     generation: u16,
+    /// Questions about the flows.
+    walker: Walker,
+    counters: Arc<Counters>,
 }
 
 /// A hasher whose secret is nobody's to know.
@@ -103,6 +106,7 @@ impl Tracker {
         sizes: Sizes,
         hasher: Hasher,
         (worker, workers): (usize, usize),
+        (walker, counters): (Walker, Arc<Counters>),
     ) -> io::Result<Self> {
         Ok(Tracker {
             flows: Flows::new(Memory::mapped(sizes)?, hasher),
@@ -116,6 +120,8 @@ impl Tracker {
             second: graph::cycles::of(Duration::from_secs(1)).max(1),
             epoch: 0,
             generation: 0,
+            walker,
+            counters,
         })
     }
 
@@ -144,7 +150,8 @@ impl Tracker {
         entries.for_each(|entry| entry.generation = 0);
     }
 
-    /// It is TSC `now`, millisecond `tick`: flows that have been idle for too long go.
+    /// It is TSC `now`, millisecond `tick`: flows that have been idle for too long go, questions
+    /// about them are followed up.
     pub(super) fn poll(&mut self, now: u64, tick: u64) {
         (self.tsc, self.seconds) = (now, (now / self.second) as u32);
         let passed = tick.saturating_sub(self.swept).min(SWEEP);
@@ -155,6 +162,14 @@ impl Tracker {
             self.flows
                 .sweep(budget as u32, self.seconds, timeout, |_, _, _| ());
         }
+        let (flows, timeouts) = (&mut self.flows, &self.timeouts);
+        self.walker.poll(flows, self.seconds, timeouts);
+        self.counters.set(flows);
+    }
+
+    /// There is a question about the flows that is not answered.
+    pub(crate) fn is_asked(&mut self) -> bool {
+        self.walker.is_asked()
     }
 
     /// What a packet does to the flow with this number.

@@ -85,6 +85,18 @@ fn by_name<S: Serializer>(
 #[error("unknown interface `{0}`; `show interface` lists those that there are")]
 pub struct NoInterface(pub String);
 
+/// The number of an interface.
+///
+/// # Errors
+/// [`NoInterface`].
+pub fn number_of(router: &Router, name: &str) -> Result<InterfaceId, NoInterface> {
+    let mut known = router.state.links.interfaces.values();
+    let found = known.find(|interface| interface.name == name);
+    found
+        .map(|interface| interface.id)
+        .ok_or_else(|| NoInterface(name.to_owned()))
+}
+
 /// One interface, or all; also the `others`.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ pub use counts::Clear;
 pub use errors::{Error, Errors, Severity, errors};
 pub use graph::{Edge, Graph, Node, graph};
 pub(crate) use interface::counts_of;
-pub use interface::{Interface, Interfaces, NoInterface, Other, OtherState, interfaces};
+pub use interface::{Interface, Interfaces, NoInterface, Other, OtherState, interfaces, number_of};
 pub use memory::{Memory, memory};
 pub use runtime::{Runtime, runtime};
 pub use threads::{Threads, threads};

@@ -15,6 +15,7 @@ mod features;
 mod features6;
 mod firewall;
 mod firewall_oracle;
+mod flows;
 mod forward;
 mod fragment;
 mod fuzz;
