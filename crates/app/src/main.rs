@@ -51,8 +51,8 @@ enum Command {
     /// Trace packets in the running router: trace add NODE N
     #[command(after_help = commands("trace"))]
     Trace(ask::Ask),
-    /// Start counters of the running router anew, or forget traced packets: runtime, errors,
-    /// interface, trace
+    /// Start counters of the running router anew, or forget traced packets or flows: runtime, errors,
+    /// interface, trace, flows
     #[command(after_help = commands("clear"))]
     Clear(ask::Ask),
     /// Check a configuration file: exit code 0 if it is valid, 1 if not, 2 if it cannot be read

@@ -43,8 +43,10 @@ impl Running<'_> {
 /// Carries a command out and sends the answer. In the middle of a change only those that
 /// [look](ControlRequest::only_looks) have one.
 pub fn reply(request: &ControlRequest, daemon: &mut Daemon, running: Running<'_>) {
-    // Whoever asked may have gone away.
-    let _ = request.reply.send(answer(daemon, running, request));
+    if let Some(answer) = answer(daemon, running, request).transpose() {
+        // Whoever asked may have gone away.
+        let _ = request.reply.send(answer);
+    }
 }
 
 /// Looks after what waits for nothing, however long a change takes: what the kernel has said by
@@ -59,13 +61,19 @@ pub fn look_between(daemon: &mut Daemon, running: &Config) {
     let now = Instant::now();
     daemon.look_after_neighbors(now);
     daemon.look_after_samples(now);
+    daemon.look_after_flows(now);
 }
 
-fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Reply {
+/// The answer; none yet if workers have to be asked.
+fn answer(
+    daemon: &mut Daemon,
+    running: Running<'_>,
+    ask: &ControlRequest,
+) -> Result<Option<Output>, String> {
     let (command, json) = (&ask.command, ask.request.json);
     let first = command.argument(0);
     let router = &mut daemon.routing.router;
-    match command.verb {
+    let answer = match command.verb {
         Verb::ShowRuntime => give(&show::runtime(router), json),
         Verb::ShowErrors => give(
             &show::errors(&daemon.routing.router, &port_counters(daemon)),
@@ -102,6 +110,10 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             let shown = firewall::show::policies(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
+        Verb::ShowFlows | Verb::ShowFlowsTop | Verb::ShowFlowsSummary | Verb::ClearFlows => {
+            return daemon.flows.ask(ask, router).map(|()| None);
+        }
+        Verb::ShowFlowsCounters => give(&firewall::flows::show::counters(router), json),
         Verb::ShowL2Fib => give(&l2::show::l2fib(router, first.is_some()), json),
         Verb::ShowBond => give(&bond::show::bonds(router, first.is_some()), json),
         Verb::ShowLacp => {
@@ -133,16 +145,7 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         } else {
             Output::Text(running.config().text())
         }),
-        Verb::TraceAdd => {
-            let packets = command
-                .argument(1)
-                .and_then(|n| n.parse().ok())
-                .ok_or("trace add: how many packets? give a number after the node")?;
-            router
-                .trace_add(first.unwrap_or_default(), packets)
-                .map_err(|e| e.to_string())?;
-            done("", json)
-        }
+        Verb::TraceAdd => trace_add(router, first, command.argument(1), json),
         Verb::ClearRuntime => clear(daemon, Clear::Runtime, json),
         Verb::ClearErrors => clear(daemon, Clear::Errors, json),
         Verb::ClearInterface => clear(daemon, Clear::Interface, json),
@@ -156,7 +159,18 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             };
             transaction::answer(transactions, daemon, command, &ask.request, &ask.who)
         }
-    }
+    };
+    answer.map(Some)
+}
+
+/// Traces so many packets from a node on.
+fn trace_add(router: &mut Router, node: Option<&str>, packets: Option<&str>, json: bool) -> Reply {
+    let packets = packets
+        .and_then(|n| n.parse().ok())
+        .ok_or("trace add: how many packets? give a number after the node")?;
+    let added = router.trace_add(node.unwrap_or_default(), packets);
+    added.map_err(|e| e.to_string())?;
+    done("", json)
 }
 
 /// What the router would do with a packet, and what is done before it comes there.

@@ -30,7 +30,7 @@ use crate::neighbors::Neighbors;
 use crate::routing::Routing;
 use crate::static_routes::StaticRoutes;
 use crate::warnings::Warnings;
-use crate::{displaced, memory, sflow, workers};
+use crate::{displaced, flows, memory, sflow, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
@@ -69,6 +69,8 @@ pub struct Daemon {
     pub filters: Filters,
     /// What sends samples of packets.
     pub sflow: sflow::Agent,
+    /// What operators ask about flows.
+    pub flows: flows::Questions,
     /// The static routes.
     pub static_routes: StaticRoutes,
     /// The kernel, for changes.
@@ -178,6 +180,7 @@ impl Daemon {
             seen: displaced::Seen::default(),
             lock: NamespaceLock::of(netns, &parts.locks)?,
             sflow,
+            flows: flows::Questions::default(),
             host,
         })
     }
@@ -253,6 +256,7 @@ impl Daemon {
         workers::all_alive(&mut self.routing.router.workers)?;
         self.look_after_neighbors(now);
         self.look_after_samples(now);
+        self.look_after_flows(now);
         self.routing.negotiate();
         self.interfaces.tick(now, &mut self.routing);
         self.serve_new_ports();
@@ -374,6 +378,11 @@ impl Daemon {
     pub fn look_after_samples(&mut self, now: Instant) {
         let slots = &self.interfaces.slots;
         self.sflow.tick(now, slots, &mut self.routing.router);
+    }
+
+    /// Gives the answers of workers about their flows to who has asked.
+    pub fn look_after_flows(&mut self, now: Instant) {
+        self.flows.tick(now, &mut self.routing.router);
     }
 
     /// Ends workers and ports, and undoes what was done to devices.

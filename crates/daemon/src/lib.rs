@@ -13,6 +13,7 @@ mod displaced;
 mod facts;
 mod faults;
 mod filters;
+mod flows;
 mod foreign;
 mod handle;
 mod host;

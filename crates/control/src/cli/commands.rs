@@ -32,6 +32,10 @@ pub enum Verb {
     ShowL2Fib,
     ShowAcl,
     ShowPolicy,
+    ShowFlows,
+    ShowFlowsTop,
+    ShowFlowsSummary,
+    ShowFlowsCounters,
     ShowMode,
     ShowBond,
     ShowLacp,
@@ -47,6 +51,7 @@ pub enum Verb {
     ClearErrors,
     ClearInterface,
     ClearTrace,
+    ClearFlows,
     Plan,
     Apply,
     Confirm,
@@ -57,9 +62,13 @@ pub enum Verb {
 
 impl Verb {
     /// Returns true if it may take its time: a change of the configuration can have thousands of
-    /// steps.
+    /// steps, and workers look through millions of flows beside their packets.
     pub fn is_long(self) -> bool {
-        matches!(self, Verb::Apply | Verb::Rollback)
+        let asks_workers = matches!(
+            self,
+            Verb::ShowFlows | Verb::ShowFlowsTop | Verb::ShowFlowsSummary | Verb::ClearFlows
+        );
+        matches!(self, Verb::Apply | Verb::Rollback) || asks_workers
     }
 }
 
@@ -83,10 +92,37 @@ pub enum Form {
     Prefix(Family),
     /// This word, or a beginning of it.
     Word(&'static str),
+    /// A prefix or address of any family.
+    AnyPrefix,
     /// A number in this range.
     Number(u32, u32),
     /// All further words: a [packet](super::packet).
     Packet,
+    /// An IP protocol: its number or name.
+    Protocol,
+    /// A port, or the first and the last of some.
+    Ports,
+    /// The state of a flow.
+    State,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+impl Form {
+    /// What stands for a value in the help.
+    pub fn value(self) -> String {
+        match self {
+            Form::Name => "NAME".to_owned(),
+            Form::Prefix(_) | Form::AnyPrefix => "PREFIX".to_owned(),
+            Form::Word(word) => word.to_owned(),
+            Form::Number(..) => "N".to_owned(),
+            Form::Protocol => "PROTOCOL".to_owned(),
+            Form::Ports => "PORT".to_owned(),
+            Form::State => "STATE".to_owned(),
+            Form::Choice(words) => words.join("|"),
+            Form::Packet => "PACKET".to_owned(),
+        }
+    }
 }
 
 /// A row of the table.
@@ -98,6 +134,10 @@ pub struct Spec {
     pub words: &'static [&'static str],
     /// Its arguments, which follow the words.
     pub arguments: &'static [Argument],
+    /// Words that may follow those, in any order, each with a value of the form that it has here.
+    pub options: &'static [&'static [Argument]],
+    /// True if one of the options has to be there.
+    pub needs_option: bool,
     /// True if it changes anything, which not everyone may do.
     pub write: bool,
     /// Its purpose, for the help.
@@ -109,6 +149,8 @@ const fn row(verb: Verb, words: &'static [&'static str], help: &'static str) -> 
         verb,
         words,
         arguments: &[],
+        options: &[],
+        needs_option: false,
         write: false,
         help,
     }
@@ -117,6 +159,16 @@ const fn row(verb: Verb, words: &'static [&'static str], help: &'static str) -> 
 impl Spec {
     const fn with(mut self, arguments: &'static [Argument]) -> Self {
         self.arguments = arguments;
+        self
+    }
+
+    const fn options(mut self, options: &'static [&'static [Argument]]) -> Self {
+        self.options = options;
+        self
+    }
+
+    const fn needs_option(mut self) -> Self {
+        self.needs_option = true;
         self
     }
 
@@ -134,6 +186,13 @@ impl Spec {
                 format!(" [{name}]")
             } else {
                 format!(" {name}")
+            };
+        }
+        for options in self.options {
+            text += &match options {
+                [one] => format!(" [{} {}]", one.name, one.form.value()),
+                _ if self.needs_option => " FILTER...".to_owned(),
+                _ => " [FILTER...]".to_owned(),
             };
         }
         text
@@ -192,6 +251,32 @@ const ENTRY: Argument = Argument {
     form: Form::Number(1, u32::MAX),
     optional: true,
 };
+
+const fn option(name: &'static str, form: Form) -> Argument {
+    Argument {
+        name,
+        form,
+        optional: true,
+    }
+}
+/// Which flows are meant, by the words of a policy's rules.
+pub(super) const FLOWS: &[Argument] = &[
+    option("protocol", Form::Protocol),
+    option("source", Form::AnyPrefix),
+    option("destination", Form::AnyPrefix),
+    option("address", Form::AnyPrefix),
+    option("source-port", Form::Ports),
+    option("destination-port", Form::Ports),
+    option("port", Form::Ports),
+    option("state", Form::State),
+    option("interface", Form::Name),
+    option("worker", Form::Number(0, router::WORKERS as u32 - 1)),
+];
+/// How many flows are shown.
+const MANY: Form = Form::Number(1, router::firewall::flows::MOST as u32);
+const LIMIT: &[Argument] = &[option("limit", MANY)];
+const BY: &[Argument] = &[option("by", Form::Choice(&["bytes", "packets"]))];
+const TOP: Argument = option("N", MANY);
 
 /// Every command.
 pub const COMMANDS: &[Spec] = &[
@@ -312,6 +397,30 @@ pub const COMMANDS: &[Spec] = &[
     )
     .with(&[INTERFACE]),
     row(
+        Verb::ShowFlows,
+        &["show", "flows"],
+        "flows of the firewall that match: 100 of them, or N",
+    )
+    .options(&[FLOWS, LIMIT]),
+    row(
+        Verb::ShowFlowsTop,
+        &["show", "flows", "top"],
+        "the 10 or N flows with the most bytes or packets since they began",
+    )
+    .with(&[TOP])
+    .options(&[FLOWS, BY]),
+    row(
+        Verb::ShowFlowsSummary,
+        &["show", "flows", "summary"],
+        "how many flows each worker has, by state, and what became of others",
+    )
+    .options(&[FLOWS]),
+    row(
+        Verb::ShowFlowsCounters,
+        &["show", "flows", "counters"],
+        "the same without states, which workers need not be asked for",
+    ),
+    row(
         Verb::ShowL2Fib,
         &["show", "l2fib"],
         "how many stations bridge domains know; with verbose which, and where they are",
@@ -389,6 +498,20 @@ pub const COMMANDS: &[Spec] = &[
         Verb::ClearInterface,
         &["clear", "interface"],
         "reset the counters of interfaces",
+    )
+    .writes(),
+    row(
+        Verb::ClearFlows,
+        &["clear", "flows"],
+        "remove those of the firewall's flows that match, as for show flows",
+    )
+    .options(&[FLOWS])
+    .needs_option()
+    .writes(),
+    row(
+        Verb::ClearFlows,
+        &["clear", "flows", "all"],
+        "remove all of the firewall's flows",
     )
     .writes(),
     row(

@@ -4,12 +4,14 @@
 //! Words may be shortened to any prefix that only one of them has: `sh run` is `show runtime`.
 
 mod commands;
+mod options;
 pub mod packet;
 
 use std::fmt;
 use std::net::IpAddr;
 
 pub use commands::{Argument, COMMANDS, Form, Spec, Verb};
+pub use options::{Given, ports, protocol_number};
 use router::Family;
 use router::change::Prefix;
 
@@ -22,6 +24,8 @@ pub struct Command {
     pub spec: &'static Spec,
     /// Its arguments, each in the form that the table demands.
     pub arguments: Vec<String>,
+    /// Its options, likewise.
+    pub options: Vec<Given>,
 }
 
 impl Command {
@@ -51,6 +55,8 @@ pub enum Misunderstood {
     Argument(String, String),
     /// Words are not a packet: why.
     Packet(String),
+    /// An option is there twice: the command, and its word.
+    Twice(String, String),
 }
 
 impl fmt::Display for Misunderstood {
@@ -77,6 +83,7 @@ impl fmt::Display for Misunderstood {
             }
             Misunderstood::Argument(given, must) => write!(f, "`{given}` is not {must}"),
             Misunderstood::Packet(why) => f.write_str(why),
+            Misunderstood::Twice(command, word) => write!(f, "{command}: `{word}` is there twice"),
         }
     }
 }
@@ -102,16 +109,17 @@ pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
             None => Misunderstood::Incomplete(before, next_words(&rows, used)),
         });
     };
-    let arguments = &words[used..];
+    let following = &words[used..];
     if let [
         Argument {
             form: Form::Packet, ..
         },
     ] = spec.arguments
     {
-        packet::read(arguments).map_err(Misunderstood::Packet)?;
-        return Ok(command(spec, arguments));
+        packet::read(following).map_err(Misunderstood::Packet)?;
+        return Ok(command(spec, following, Vec::new()));
     }
+    let (arguments, options) = following.split_at(options::before(spec, following));
     if let Some(extra) = arguments
         .get(spec.arguments.len()..)
         .filter(|extra| !extra.is_empty())
@@ -134,14 +142,20 @@ pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
             }
         }
     }
-    Ok(command(spec, arguments))
+    let options = options::read(spec, options)?;
+    if spec.needs_option && options.is_empty() {
+        let next = complete(&[spec.words, &[""]].concat());
+        return Err(Misunderstood::Incomplete(spec.words.join(" "), next));
+    }
+    Ok(command(spec, arguments, options))
 }
 
-fn command(spec: &'static Spec, arguments: &[&str]) -> Command {
+fn command(spec: &'static Spec, arguments: &[&str], options: Vec<Given>) -> Command {
     Command {
         verb: spec.verb,
         spec,
         arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+        options,
     }
 }
 
@@ -149,14 +163,18 @@ fn command(spec: &'static Spec, arguments: &[&str]) -> Command {
 pub fn complete(words: &[impl AsRef<str>]) -> Vec<String> {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     let (last, before) = words.split_last().unwrap_or((&"", &[]));
-    match narrow(before) {
-        Ok((rows, used)) if used == before.len() => {
-            let mut next = next_words(&rows, used);
-            next.retain(|word| word.starts_with(last));
-            next
-        }
-        _ => Vec::new(),
+    let Ok((rows, used)) = narrow(before) else {
+        return Vec::new();
+    };
+    let mut next = Vec::new();
+    if used == before.len() {
+        next = next_words(&rows, used);
     }
+    if let Some(spec) = rows.iter().find(|row| row.words.len() == used) {
+        next.extend(options::next(spec, &before[used..]));
+    }
+    next.retain(|word| word.starts_with(last));
+    next
 }
 
 /// The commands that begin with a word, and what they do, a line each.
@@ -168,8 +186,12 @@ pub fn help(word: &str) -> String {
         .map(|(usage, _)| usage.len())
         .max()
         .unwrap_or(0);
-    rows.map(|(usage, help)| format!("  {usage:width$}  {help}\n"))
-        .collect()
+    let lines = rows.map(|(usage, help)| format!("  {usage:width$}  {help}\n"));
+    let mut text: String = lines.collect();
+    if text.contains("FILTER...") {
+        text += &options::filter();
+    }
+    text
 }
 
 /// The rows that the words lead to, and how many of the words that took. All these rows have those
@@ -245,6 +267,19 @@ fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
             return Ok(());
         }
         Form::Number(low, high) => format!("a number from {low} to {high}"),
+        Form::AnyPrefix if given.parse::<Prefix>().is_ok() => return Ok(()),
+        Form::AnyPrefix => return fits(given, Form::Prefix(options::family(given))),
+        Form::Protocol if protocol_number(given).is_some() => return Ok(()),
+        Form::Protocol => "an IP protocol as tcp or 6".to_owned(),
+        Form::Ports if ports(given).is_some() => return Ok(()),
+        Form::Ports => "a port from 0 to 65535, or two as in 1024-65535".to_owned(),
+        Form::State | Form::Choice(_) => {
+            let words = options::choices(form);
+            if words.iter().any(|word| begins(word, given)) {
+                return Ok(());
+            }
+            format!("one of {}", words.join(", "))
+        }
     };
     Err(Misunderstood::Argument(given.to_owned(), must))
 }
@@ -352,6 +387,99 @@ mod tests {
     }
 
     #[test]
+    fn options_stand_in_any_order_and_may_be_shortened() {
+        let options = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let command = parse(&words).map_err(|error| error.to_string())?;
+            let options = command.options.iter();
+            let options: Vec<String> = options.map(|(a, b)| format!("{a}={b}")).collect();
+            Ok::<_, String>((command.verb, command.arguments, options.join(" ")))
+        };
+        let said = options("sh fl prot tcp source 10.0.0.0/8 source-port 1-9 st est lim 7");
+        let expected = "protocol=tcp source=10.0.0.0/8 source-port=1-9 state=established limit=7";
+        assert_eq!(said, Ok((Verb::ShowFlows, vec![], expected.into())));
+        let top = |n: &[&str], options: &str| {
+            let n = n.iter().map(|&n| n.to_owned()).collect();
+            Ok((Verb::ShowFlowsTop, n, options.to_owned()))
+        };
+        let line = "show flows top 5 port 53 by packets";
+        assert_eq!(options(line), top(&["5"], "port=53 by=packets"));
+        let line = "show flows top address 2001:db8::1";
+        assert_eq!(options(line), top(&[], "address=2001:db8::1"));
+        assert_eq!(options("show flows top"), top(&[], ""));
+        let all = Ok((Verb::ClearFlows, vec![], String::new()));
+        assert_eq!(options("clear flows all"), all);
+        for (line, why) in [
+            (
+                "show flows prot",
+                "show flows protocol: one of PROTOCOL must follow",
+            ),
+            (
+                "show flows protocol bogus",
+                "`bogus` is not an IP protocol as tcp or 6",
+            ),
+            ("show flows po 5 po 6", "show flows: `port` is there twice"),
+            ("show flows p 6", "`p` could be protocol, port"),
+            (
+                "show flows port 9-1",
+                "`9-1` is not a port from 0 to 65535, or two as in 1024-65535",
+            ),
+            ("show flows state udp-", "udp-replied"),
+            (
+                "show flows state none",
+                "is not one of syn-sent, syn-recv, established, ",
+            ),
+            ("show flows source 10.0.0.1/8", "the prefix is 10.0.0.0/8"),
+            ("show flows source ::1/8", "the prefix is ::/8"),
+            (
+                "show flows source x",
+                "`x` is not an IPv4 prefix as in 192.0.2.0/24",
+            ),
+            ("show flows worker 64", "`64` is not a number from 0 to 63"),
+            ("show flows limit 0", "`0` is not a number from 1 to 10000"),
+            (
+                "show flows by bytes",
+                "show flows: unknown input `by`; known here: protocol, source, ",
+            ),
+            (
+                "show flows top 5 5",
+                "show flows top: unknown input `5`; known here: protocol, source, ",
+            ),
+            (
+                "show flows top bogus",
+                "`bogus` is not a number from 1 to 10000",
+            ),
+            (
+                "show flows top by hops",
+                "`hops` is not one of bytes, packets",
+            ),
+            (
+                "clear flows",
+                "clear flows: one of all, protocol, source, destination, ",
+            ),
+        ] {
+            let said = match options(line) {
+                Ok((.., options)) => options,
+                Err(why) => why,
+            };
+            assert!(said.contains(why), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn options_are_completed() {
+        let next = |line: &str| complete(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(next("show flows so"), ["source", "source-port"]);
+        assert_eq!(next("show flows top b"), ["by"]);
+        assert_eq!(next("show flows top 5 by "), ["bytes", "packets"]);
+        assert_eq!(next("show flows state udp"), ["udp", "udp-replied"]);
+        assert_eq!(next("clear flows state time"), ["time-wait"]);
+        assert_eq!(next("show flows source "), [""; 0]);
+        assert_eq!(next("show flows port 5 p"), ["protocol"]);
+        assert_eq!(next("clear flows ").len(), 11);
+    }
+
+    #[test]
     fn every_command_is_understood_completed_and_explained() {
         for spec in COMMANDS {
             let mut words: Vec<&str> = spec.words.to_vec();
@@ -367,16 +495,22 @@ mod tests {
                 Form::Word(word) => word,
                 Form::Number(..) => "10",
                 Form::Packet => "interface",
+                Form::AnyPrefix | Form::Protocol | Form::Ports => unreachable!("no argument is"),
+                Form::State | Form::Choice(_) => unreachable!("no argument is"),
             }));
             if spec.verb == Verb::Explain {
                 words.extend(["eth1", "hex", "00"]);
+            } else if let Some(option) = options::all(spec).next() {
+                words.extend([option.name, "6"]);
             }
             let understood = parse(&words);
             assert!(understood.is_ok(), "{words:?}: {understood:?}");
             let help = help(spec.words[0]);
             assert!(help.contains(spec.help) && help.contains(&spec.usage()));
+            let explains = help.contains("  FILTER: protocol PROTOCOL, source PREFIX, ");
+            assert_eq!(explains, help.contains("FILTER..."));
         }
-        assert_eq!(complete(&["show", ""]).len(), 28);
+        assert_eq!(complete(&["show", ""]).len(), 29);
         assert_eq!(complete(&[""; 0]).len(), 10);
     }
 

@@ -25,6 +25,7 @@ pub use forms::{Address, Collector, device_name, netns};
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
+pub(crate) use registry::protocol;
 pub use view::{AllInterfaces, AnyInterface, InterfaceKind, MTU};
 
 use problem::Findings;

@@ -1,6 +1,8 @@
 //! What `show` says of interfaces without a network device.
 
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use control::api::Output;
 use control::cli;
@@ -11,10 +13,28 @@ use router::show;
 use super::Lab;
 use crate::answer::{self, Running};
 use crate::facts;
+use crate::reply::Reply;
 use crate::request::ControlRequest;
 
-/// The answer to an operator, as text.
+/// The answer to an operator, as text; that of workers is waited for.
 pub(super) fn ask(lab: &mut Lab, line: &str) -> String {
+    let answer = asked(lab, line);
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match answer.try_recv() {
+            Ok(Ok(Output::Text(text))) => return text,
+            Ok(Ok(Output::Json(json))) => return json.to_string(),
+            Ok(Err(why)) => return why,
+            Err(TryRecvError::Disconnected) => panic!("`{line}` has no answer"),
+            Err(TryRecvError::Empty) => assert!(Instant::now() < until, "`{line}` has no answer"),
+        }
+        thread::sleep(Duration::from_millis(1));
+        lab.daemon.tick(Instant::now()).expect("workers live");
+    }
+}
+
+/// Where the answer to an operator comes.
+fn asked(lab: &mut Lab, line: &str) -> Receiver<Reply> {
     let words: Vec<&str> = line.split(' ').collect();
     let (reply, answer) = sync_channel(1);
     let request = serde_json::json!({ "command": words });
@@ -29,11 +49,7 @@ pub(super) fn ask(lab: &mut Lab, line: &str) -> String {
         reply,
     };
     answer::reply(&request, &mut lab.daemon, Running::Changing(&lab.running));
-    match answer.recv().expect("an answer") {
-        Ok(Output::Text(text)) => text,
-        Ok(Output::Json(json)) => json.to_string(),
-        Err(why) => why,
-    }
+    answer
 }
 
 /// A loopback and a memif, to which nobody is connected.
@@ -118,4 +134,58 @@ fn a_packet_that_cannot_come_in_is_not_explained() {
         said,
         "explain: no interface eth9; `show interface` lists those that there are"
     );
+}
+
+#[test]
+fn workers_answer_about_flows_one_question_after_the_other() {
+    let mut lab = lab();
+    for (line, said) in [
+        ("show flows", "no flow matches\n"),
+        ("show flows top 5 by packets", "no flow matches\n"),
+        (
+            "show flows protocol udp interface m0 worker 0",
+            "no flow matches\n",
+        ),
+        ("clear flows all", "0 flows are removed\n"),
+        (
+            "show flows interface m1",
+            "unknown interface `m1`; `show interface` lists those that there are",
+        ),
+        (
+            "clear flows worker 1",
+            "there is no worker 1; workers have numbers from 0 to 0",
+        ),
+    ] {
+        assert_eq!(ask(&mut lab, line), said, "{line}");
+    }
+    let counted = ask(&mut lab, "show flows counters");
+    assert!(
+        counted.starts_with("worker-0: 0 flows of 1000000, "),
+        "{counted}"
+    );
+    assert_eq!(ask(&mut lab, "show flows summary state udp"), counted);
+    // Several ask at once: one is asked, sixteen wait, and for more there is no room.
+    let all: Vec<_> = (0..40).map(|_| asked(&mut lab, "show flows")).collect();
+    let mut answered = 0;
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut waiting = all;
+    while !waiting.is_empty() {
+        assert!(Instant::now() < until);
+        waiting.retain(|answer| match answer.try_recv() {
+            Ok(Ok(Output::Text(text))) => {
+                assert_eq!(text, "no flow matches\n");
+                answered += 1;
+                false
+            }
+            Ok(said) => {
+                let why = said.err().unwrap_or_default();
+                assert!(why.contains("too many questions"), "{why}");
+                false
+            }
+            Err(TryRecvError::Disconnected) => panic!("no answer"),
+            Err(TryRecvError::Empty) => true,
+        });
+        lab.daemon.tick(Instant::now()).expect("workers live");
+    }
+    assert!((17..=40).contains(&answered), "{answered}");
 }
