@@ -46,6 +46,19 @@ const COMMANDS: &[&[&str]] = &[
     &["adjacency"],
     &["trace"],
     &["graph"],
+    &["flows"],
+    &[
+        "flows",
+        "source",
+        "198.18.0.0/24",
+        "state",
+        "udp",
+        "limit",
+        "5",
+    ],
+    &["flows", "top", "5", "by", "packets"],
+    &["flows", "summary"],
+    &["flows", "counters"],
 ];
 
 /// Commands that change something.
@@ -95,6 +108,14 @@ fn every_show_command_answers() {
         let json = router.ask(&[words, &["--json"][..]].concat()).unwrap();
         assert!(json.contains("\"done\": true"), "{json}");
     }
+    let said = router.ask(&["clear", "flows", "all"]).unwrap();
+    assert_eq!(said, "0 flows are removed\n");
+    let asked = router.ask(&["show", "flows", "interface", "r7"]);
+    let why = asked.unwrap_err().to_string();
+    assert!(
+        why.contains("unknown interface `r7`; `show interface`"),
+        "{why}"
+    );
     assert_eq!(router.show_text(&["ver"]), router.show_text(&["version"]));
     let short = router.ask(&["sh", "ip", "f", "48.0.0.0/8"]).unwrap();
     assert_eq!(short, router.show_text(&["ip", "fib", "48.0.0.0/8"]));
@@ -365,6 +386,9 @@ fn root_and_the_groups_may_ask_others_may_not() {
         let arguments: Vec<String> = arguments.collect();
         let mut words = spec.words.to_vec();
         words.extend(arguments.iter().map(String::as_str));
+        if spec.needs_option {
+            words.extend(["protocol", "tcp"]);
+        }
         if spec.verb == Verb::Apply {
             words.extend(["-c", &file]);
         }
