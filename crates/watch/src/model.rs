@@ -114,6 +114,34 @@ pub struct Thread {
     pub sleeps: u64,
 }
 
+/// `show flows counters`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct FlowTables {
+    /// All, by number.
+    pub workers: Vec<FlowTable>,
+}
+
+/// The firewall's flows of a worker.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FlowTable {
+    /// The worker.
+    pub worker: String,
+    /// Flows that it holds.
+    pub flows: u64,
+    /// Flows that it has room for.
+    pub room: u64,
+    /// Those that it holds which were not answered.
+    pub embryonic: u64,
+    /// Flows that have begun.
+    pub begun: u64,
+    /// Flows that found the table full.
+    pub refused: u64,
+    /// Flows that went because too many were not answered.
+    pub displaced: u64,
+    /// Flows that were idle for too long.
+    pub expired: u64,
+}
+
 /// `show errors`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Errors {
@@ -197,6 +225,8 @@ pub struct Snapshot {
     pub workers: Vec<Worker>,
     /// Its workers' rounds.
     pub threads: Vec<Thread>,
+    /// The firewall's flows, by worker.
+    pub flows: Vec<FlowTable>,
     /// Packets that ended somewhere, by node and reason.
     pub errors: Vec<Loss>,
     /// The answer of `show hardware`.

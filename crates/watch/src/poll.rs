@@ -1,6 +1,7 @@
 //! The thread that asks the router once a second.
 
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -12,7 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::live::Live;
-use crate::model::{Errors, Graph, Interfaces, Runtime, Snapshot, Threads, Version, Warnings};
+use crate::model::{
+    Errors, FlowTables, Graph, Interfaces, Runtime, Snapshot, Threads, Version, Warnings,
+};
 use crate::sample::{self, Sample};
 
 /// Time between two looks.
@@ -131,6 +134,7 @@ impl Poll {
             interfaces: ask.show::<Interfaces>("interface")?.interfaces,
             workers: ask.show::<Runtime>("runtime")?.threads,
             threads: ask.show::<Threads>("threads")?.threads,
+            flows: ask.show::<FlowTables>("flows counters")?.workers,
             errors: ask.show::<Errors>("errors")?.errors,
             graph: ask.show::<Graph>("graph")?,
             version: seldom.version.clone(),
@@ -146,17 +150,18 @@ struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// The answer to `show WORD`.
-    fn show<T: DeserializeOwned>(&mut self, word: &str) -> Result<T, Failure> {
+    /// The answer to `show WORDS`.
+    fn show<T: DeserializeOwned>(&mut self, words: &str) -> Result<T, Failure> {
         let strange = |why: String| {
             let socket = self.socket.display();
             let why = format!(
-                "what answers at {socket} is no router of this version (`show {word}`: {why}); \
+                "what answers at {socket} is no router of this version (`show {words}`: {why}); \
                  start both from one program"
             );
             Failure::Refused(why)
         };
-        match self.client.call(&["show", word], true)? {
+        let command: Vec<&str> = iter::once("show").chain(words.split(' ')).collect();
+        match self.client.call(&command, true)? {
             Output::Json(json) => serde_json::from_value(json).map_err(|e| strange(e.to_string())),
             Output::Text(_) => Err(strange("it is not JSON".into())),
         }

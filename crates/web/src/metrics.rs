@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use watch::model::{Interface, NodeWork, Snapshot, Thread};
+use watch::model::{FlowTable, Interface, NodeWork, Snapshot, Thread};
 
 /// The type of the text.
 pub(crate) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -93,6 +93,38 @@ const OF_WORKERS: [OfWorker; 3] = [
     ("worker_sleeps", "Times that the worker slept", |t| t.sleeps),
 ];
 
+/// A level or a counter of flows.
+type OfFlows = (&'static str, &'static str, fn(&FlowTable) -> u64);
+const LEVELS_OF_FLOWS: [OfFlows; 3] = [
+    (
+        "flows",
+        "Flows of the firewall that the worker holds",
+        |t| t.flows,
+    ),
+    ("flows_room", "Flows that the worker has room for", |t| {
+        t.room
+    }),
+    (
+        "flows_embryonic",
+        "Flows of the worker that were not answered",
+        |t| t.embryonic,
+    ),
+];
+const OF_FLOWS: [OfFlows; 4] = [
+    ("flows_begun", "Flows that have begun", |t| t.begun),
+    ("flows_refused", "Flows that found the table full", |t| {
+        t.refused
+    }),
+    (
+        "flows_displaced",
+        "Flows that went because too many were not answered",
+        |t| t.displaced,
+    ),
+    ("flows_expired", "Flows that were idle for too long", |t| {
+        t.expired
+    }),
+];
+
 impl Collector for Look {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let up = [(NONE, u64::from(self.0.is_some()))];
@@ -135,6 +167,16 @@ impl Collector for Look {
                 .iter()
                 .map(|t| ([("worker", &*t.name)], value(t)));
             counter(&mut encoder, name, help, rows)?;
+        }
+        let of_flows = |value: fn(&FlowTable) -> u64| {
+            let tables = now.flows.iter();
+            tables.map(move |t| ([("worker", &*t.worker)], value(t)))
+        };
+        for (name, help, value) in LEVELS_OF_FLOWS {
+            gauge(&mut encoder, name, help, of_flows(value))?;
+        }
+        for (name, help, value) in OF_FLOWS {
+            counter(&mut encoder, name, help, of_flows(value))?;
         }
         for (name, help, value) in OF_NODES {
             let rows = now.workers.iter().flat_map(|worker| {

@@ -43,6 +43,10 @@ impl Handler for Fake {
             Verb::ShowErrors => {
                 json!({"errors": [{"count": 5, "node": "ip4-input", "reason": "ip4 header \"checksum\" is\nwrong", "severity": "error"}]})
             }
+            Verb::ShowFlowsCounters => {
+                json!({"workers": [{"worker": "worker-0", "flows": 7, "room": 1000, "embryonic": 2, "memory_bytes": 1,
+                "begun": 20, "refused": 3, "displaced": 4, "expired": 9, "states": null}]})
+            }
             Verb::ShowGraph => self.graph(),
             Verb::ShowHardware => json!({"interfaces": []}),
             Verb::ShowVersion => json!({"version": "0.1.0", "build": "debug", "kernel": "6.18"}),
