@@ -19,11 +19,31 @@ pub struct FeatureArc {
     /// End of the arc, behind its last feature: a node, the interface that [`Desc::tx_if`] names,
     /// or its port.
     pub end: To,
-    /// What a packet's mask depends on, such as an interface.
-    pub key: fn(&Desc) -> u32,
-    /// The features that packets of a key are to pass.
+    /// The interface that a packet's mask depends on.
+    pub by: By,
+    /// The features that packets of an interface are to pass.
     pub mask: Mask,
 }
 
-/// Tells which features packets of a key are to pass; bits without a feature do not matter.
-pub type Mask = Box<dyn Fn(u32) -> u32 + Send>;
+/// Tells which features packets of an interface are to pass; bits without a feature do not matter.
+pub type Mask = Box<dyn Fn(u16) -> u32 + Send>;
+
+/// An interface of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The one that it came in by.
+    Rx,
+    /// The one that it leaves by.
+    Tx,
+}
+
+impl By {
+    /// That of a packet.
+    #[inline(always)]
+    pub(crate) const fn of(self, d: &Desc) -> u16 {
+        match self {
+            By::Rx => d.rx_if,
+            By::Tx => d.tx_if(),
+        }
+    }
+}

@@ -43,7 +43,7 @@ pub mod waker;
 pub mod worker;
 mod worker_port;
 
-pub use arc::{FEATURES, FeatureArc, Mask};
+pub use arc::{By, FEATURES, FeatureArc, Mask};
 pub use desc::{Desc, Flag};
 pub use edge::{Class, Edge, Edges, To};
 pub use emit::Emit;

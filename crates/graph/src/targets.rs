@@ -1,6 +1,6 @@
 //! The targets of edges: the names in the edges and arcs of a graph, resolved.
 
-use crate::arc::{FEATURES, FeatureArc, Mask};
+use crate::arc::{By, FEATURES, FeatureArc, Mask};
 use crate::stage::StageInfo;
 use crate::{Desc, To};
 
@@ -68,7 +68,7 @@ pub(crate) enum Target {
 struct Arc {
     features: Box<[u16]>,
     end: Target,
-    key: fn(&Desc) -> u32,
+    by: By,
     mask: Mask,
 }
 
@@ -139,22 +139,28 @@ impl Targets {
         self.edges[node].iter().map(next).collect()
     }
 
-    /// How many packets from the front of `run` have one next destination along an arc: those with
-    /// the key of the first.
+    /// How many packets from the front of `run` have one next destination along an arc: those of
+    /// the interface of the first.
     #[inline]
     pub(crate) fn together(&self, arc: u8, run: &[Desc]) -> usize {
-        let key = self.arcs[arc as usize].key;
-        let Some(first) = run.first().map(key) else {
+        let Some(first) = run.first() else {
             return 0;
         };
-        run.iter().take_while(|d| key(d) == first).count()
+        // A loop for each: a choice for each packet costs more.
+        match self.arcs[arc as usize].by {
+            By::Rx => run.iter().take_while(|d| d.rx_if == first.rx_if).count(),
+            By::Tx => run
+                .iter()
+                .take_while(|d| d.tx_if() == first.tx_if())
+                .count(),
+        }
     }
 
     /// Next destination of a packet along arc `arc`, from feature `from` on.
     pub(crate) fn next(&self, arc: u8, from: u8, d: &Desc) -> Target {
         let arc = &self.arcs[arc as usize];
         let behind = u32::MAX.checked_shl(from.into()).unwrap_or(0);
-        let next = ((arc.mask)((arc.key)(d)) & behind).trailing_zeros();
+        let next = ((arc.mask)(arc.by.of(d)) & behind).trailing_zeros();
         let feature = arc.features.get(next as usize);
         feature.map_or(arc.end, |node| Target::Node(*node))
     }
@@ -189,7 +195,7 @@ fn resolve(arcs: Vec<FeatureArc>, names: &[&'static str]) -> Result<Vec<Arc>, Gr
         Ok(Arc {
             features: features.collect::<Result<_, _>>()?,
             end,
-            key: arc.key,
+            by: arc.by,
             mask: arc.mask,
         })
     });

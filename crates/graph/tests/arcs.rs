@@ -8,7 +8,7 @@ use graph::pool::STRIDE;
 use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
-    Buffers, Command, Desc, Each, Emit, FEATURES, FeatureArc, Fused, Graph, GraphError, Handle,
+    Buffers, By, Command, Desc, Each, Emit, FEATURES, FeatureArc, Fused, Graph, GraphError, Handle,
     Handoff, Node, Pkt, Pool, Stage, To, WorkerPort, cycles, edges,
 };
 
@@ -94,8 +94,8 @@ fn way(features: &[&'static str]) -> FeatureArc {
         name: "way",
         features: features.to_vec(),
         end: To::Node("leave"),
-        key: Desc::argument,
-        mask: Box::new(|mask| mask),
+        by: By::Tx,
+        mask: Box::new(u32::from),
     }
 }
 

@@ -7,7 +7,7 @@
 //! ([`Reader::argument`](tables::interface::Reader::argument)). An interface without features costs
 //! nothing: its packets never come to an arc.
 
-use graph::{FeatureArc, To};
+use graph::{By, FeatureArc, To};
 use tables::interface::{Feature, Mask, Reader};
 
 /// Features of IPv4 packets that come in, in their order.
@@ -130,9 +130,9 @@ impl Arcs {
                 name,
                 features,
                 end: To::Node(end),
-                key: |d| d.rx_if.into(),
+                by: By::Rx,
                 mask: Box::new(move |interface| {
-                    family(interfaces.load(interface as u16).features().input, shift)
+                    family(interfaces.load(interface).features().input, shift)
                 }),
             }
         };
@@ -142,9 +142,9 @@ impl Arcs {
                 name,
                 features,
                 end: To::Interface,
-                key: |d| d.tx_if().into(),
+                by: By::Tx,
                 mask: Box::new(move |interface| {
-                    family(interfaces.load(interface as u16).features().output, shift)
+                    family(interfaces.load(interface).features().output, shift)
                 }),
             }
         };
@@ -153,10 +153,8 @@ impl Arcs {
             name: INTERFACE_OUT_ARC,
             features: self.interface_out,
             end: To::Port,
-            key: |d| d.tx_if().into(),
-            mask: Box::new(move |interface| {
-                lines.load(interface as u16).features().interface_output
-            }),
+            by: By::Tx,
+            mask: Box::new(move |interface| lines.load(interface).features().interface_output),
         };
         vec![
             input(IP4_IN_ARC, self.ip4_in, "ip4-input", 0),
