@@ -116,10 +116,7 @@ impl Compiled {
         key: &Key<W>,
         now: u64,
     ) -> Verdict {
-        let mut found = [NONE];
-        F::of(self, state).find(std::slice::from_ref(key), &mut found);
-        let rules = &self.policy.rules;
-        let at = rules.len().min(found[0] as usize);
+        let at = self.rule::<F, W>(state, key);
         let of_worker = self.workers.get(worker);
         if let Some(hits) = of_worker.and_then(|of| of.hits.get(at)) {
             hits.add(1);
@@ -128,16 +125,30 @@ impl Compiled {
         if limit.is_some_and(|limit| !limit.take(now)) {
             return Verdict::OverLimit;
         }
-        match rules
-            .get(at)
-            .map_or(self.policy.default, |rule| rule.action)
-        {
+        match self.action(at) {
             Action::Accept => Verdict::Accept {
                 always: limit.is_none(),
             },
             Action::Drop => Verdict::Drop,
             Action::Reject => Verdict::Reject,
         }
+    }
+
+    /// True if such a packet may begin a flow, whatever the limit of its rule. It is not counted.
+    pub(super) fn lets_begin<F: Rules<W>, const W: usize>(&self, key: &Key<W>) -> bool {
+        self.action(self.rule::<F, W>(State::New, key)) == Action::Accept
+    }
+
+    /// The rule that decides about a packet; the number of rules, if none does.
+    fn rule<F: Rules<W>, const W: usize>(&self, state: State, key: &Key<W>) -> usize {
+        let mut found = [NONE];
+        F::of(self, state).find(std::slice::from_ref(key), &mut found);
+        self.policy.rules.len().min(found[0] as usize)
+    }
+
+    fn action(&self, rule: usize) -> Action {
+        let rule = self.policy.rules.get(rule);
+        rule.map_or(self.policy.default, |rule| rule.action)
     }
 
     /// How often a rule has decided; that behind the last one is what happens by default.

@@ -9,12 +9,16 @@
 //!
 //! A flow belongs to one worker ([`Tracker`]), whichever its packets come to: [`Handoff`]. A flow's
 //! entry remembers which interfaces the policies have let it pass between; a packet of such a flow
-//! is not asked about again until the policies change, or the flow is answered.
+//! is not asked about again until the policies change, or the flow is answered. Once they have
+//! changed, they are first asked about the packet that opened the flow: where that may no longer
+//! pass, the flow is over.
 
 mod compiled;
+mod family;
 pub mod flows;
 mod handoff;
 mod node;
+mod opening;
 mod policies;
 mod reset;
 pub mod show;

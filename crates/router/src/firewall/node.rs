@@ -6,75 +6,33 @@
 
 use std::marker::PhantomData;
 
-use graph::{Edges, Flag, Packets, Pkt, Stage, edges};
-use tables::acl::{Acl, IP4, IP6, Key as AclKey};
-use tables::flow::{Candidate, Key};
-use wire::{icmp4, icmp6};
+use graph::{Flag, Packets, Pkt, Stage};
+use tables::acl::{IP4, IP6};
+use tables::flow::{Candidate, Found, Key};
+use wire::tcp;
 
 use super::State;
-use super::compiled::{Compiled, Rules, Verdict};
-use super::tracker::{Follows, Seen, Tracker};
-use crate::acl::{Direction, key as acl_key};
-use crate::arc::{IP4_OUT_ARC, IP6_OUT_ARC};
+use super::compiled::{Compiled, Verdict};
+use super::family::{self, Family, Way};
+use super::tracker::{Follows, Interfaces, Plain, Seen, Tracker};
+use crate::acl::Direction;
 use crate::context::Cx;
-use crate::flow::key::{self, Kind, Malformed};
+use crate::flow::key::Kind;
+use crate::flow::tcp::Segment;
 use crate::icmp::{Error, tell};
 
 /// Packets that are looked up together.
 const BATCH: usize = 64;
 
-/// Way of a packet, whatever its family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// It may pass.
-    Passed,
-    /// Its flow is another worker's.
-    Elsewhere,
-    /// A policy drops it.
-    Dropped,
-    /// A policy rejects it, by an ICMP error.
-    Prohibited,
-    /// A policy rejects it, by a TCP reset.
-    Reset,
-    /// A policy rejects it, and nobody may be told.
-    Rejected,
-    /// It is over the limit of its rule.
-    OverLimit,
-    /// There is no room for its flow.
-    Full,
-}
-
-/// What differs between the families.
-#[expect(private_bounds, reason = "the families are those of this file")]
-pub trait Family<const W: usize>: Edges + From<Way> + Rules<W> {
-    /// Name of the stage.
-    const NAME: &'static str;
-    /// The edge of what may pass.
-    const PASSED: Self;
-
-    /// The flow of a packet.
-    ///
-    /// # Errors
-    /// It is cut off.
-    fn packet(bytes: &[u8]) -> Result<key::Packet<'_>, Malformed>;
-    /// The flow that an ICMP error in `packet` is about, if that was sent by who is to be told.
-    ///
-    /// # Errors
-    /// There is none.
-    fn quoted<'a>(packet: &[u8], content: &'a [u8]) -> Result<key::Packet<'a>, Malformed>;
-    /// What rules are compared with.
-    fn key(p: &Pkt<'_>) -> AclKey<W>;
-    /// The packet goes to a group.
-    fn is_to_group(p: &Pkt<'_>) -> bool;
-}
-
 /// What is kept of a packet from one pass over the batch to the next.
 #[derive(Debug, Clone, Copy)]
 struct About {
     /// Where its content begins, from its first byte on, and how long that is.
-    content: u32,
-    len: u32,
+    content: u16,
+    len: u16,
     swapped: bool,
+    /// It is of a flow, and its content begins where [`Pkt::header`] reads.
+    is_plain: bool,
     /// `None`: it is cut off, or an error about nothing.
     kind: Option<Kind>,
 }
@@ -84,6 +42,7 @@ impl About {
         content: 0,
         len: 0,
         swapped: false,
+        is_plain: false,
         kind: None,
     };
 }
@@ -94,7 +53,6 @@ pub struct Firewall<N, const W: usize> {
     hashes: [u64; BATCH],
     candidates: [Candidate; BATCH],
     about: [About; BATCH],
-    ways: [Way; BATCH],
     /// The next packet of the batch.
     at: usize,
     family: PhantomData<fn(N)>,
@@ -107,7 +65,6 @@ impl<N, const W: usize> Default for Firewall<N, W> {
             hashes: [0; BATCH],
             candidates: [Candidate::NONE; BATCH],
             about: [About::NONE; BATCH],
-            ways: [Way::Dropped; BATCH],
             at: 0,
             family: PhantomData,
         }
@@ -120,8 +77,8 @@ impl<N: Family<W>, const W: usize> Stage<Cx> for Firewall<N, W> {
     const THRU: N = N::PASSED;
     const BATCH: usize = BATCH;
 
-    /// Finds the way of each packet. It passes over the batch three times, so that all packets wait
-    /// for memory together: for the bucket of the flow, for its entry.
+    /// Finds the flows of packets. With the pass over them that follows, that makes three, so that all
+    /// packets wait for memory together: for the bucket of the flow, for its entry.
     #[inline(always)]
     fn prepare(&mut self, cx: &Cx, packets: &mut Packets<'_>) {
         let mut count = 0;
@@ -137,19 +94,21 @@ impl<N: Family<W>, const W: usize> Stage<Cx> for Firewall<N, W> {
             .hash(&self.keys[..count], &mut self.hashes[..count]);
         flows.prefetch(&self.hashes[..count]);
         flows.candidates(&self.hashes[..count], &mut self.candidates[..count]);
-        let mut at = 0;
-        packets.for_each(|p| {
-            self.ways[at] = self.way(cx, tracker, p, at);
-            at += 1;
-        });
         self.at = 0;
     }
 
     #[inline(always)]
-    fn packet(&mut self, _: &Cx, _: &mut Pkt<'_>) -> N {
-        let way = self.ways.get(self.at).copied();
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> N {
+        let at = self.at % BATCH;
         self.at += 1;
-        way.unwrap_or(Way::Dropped).into()
+        let of = Known {
+            about: &self.about[at],
+            key: &self.keys[at],
+            hash: self.hashes[at],
+            candidate: self.candidates[at],
+        };
+        let tracker = &mut *cx.tracker.borrow_mut();
+        of.way::<N, W>(cx, tracker, p).into()
     }
 }
 
@@ -157,32 +116,24 @@ impl<N: Family<W>, const W: usize> Firewall<N, W> {
     /// Finds the key of a packet of the batch.
     #[inline(always)]
     fn read(&mut self, p: &Pkt<'_>, at: usize) {
+        let at = at % BATCH;
         let bytes = p.bytes().get(usize::from(p.l3)..).unwrap_or_default();
         let Ok(packet) = N::packet(bytes) else {
             self.about[at] = About::NONE;
             return;
         };
-        // What is empty may lie anywhere.
-        let behind = packet
-            .content
-            .as_ptr()
-            .addr()
-            .wrapping_sub(bytes.as_ptr().addr());
-        let behind = if packet.content.is_empty() {
-            0
-        } else {
-            behind as u32
-        };
-        let content = u32::from(p.l3) + behind;
+        let content = usize::from(p.l3) + packet.at;
         self.keys[at] = packet.key;
         self.about[at] = About {
-            content,
-            len: packet.content.len() as u32,
+            content: content as u16,
+            len: packet.len as u16,
             swapped: packet.swapped,
+            is_plain: content <= usize::from(u8::MAX)
+                && !matches!(packet.kind, Kind::Error | Kind::Fragment),
             kind: Some(packet.kind),
         };
         if packet.kind == Kind::Error {
-            self.read_quoted(bytes, packet.content, at);
+            self.read_quoted(bytes, packet.content(bytes), at);
         }
     }
 
@@ -194,74 +145,158 @@ impl<N: Family<W>, const W: usize> Firewall<N, W> {
             Err(_) => self.about[at].kind = None,
         }
     }
+}
 
-    /// The way of packet `at` of the batch.
+/// What passes over the batch have found of a packet.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    about: &'a About,
+    key: &'a Key,
+    hash: u64,
+    candidate: Candidate,
+}
+
+impl Known<'_> {
+    /// The way of a packet: nearly all are of a flow that is known and pass as those before.
     #[inline(always)]
-    fn way(&self, cx: &Cx, tracker: &mut Tracker, p: &mut Pkt<'_>, at: usize) -> Way {
-        let (about, hash, key) = (&self.about[at], self.hashes[at], &self.keys[at]);
+    fn way<N: Family<W>, const W: usize>(
+        self,
+        cx: &Cx,
+        tracker: &mut Tracker,
+        p: &mut Pkt<'_>,
+    ) -> Way {
+        let about = self.about;
+        let is_whole = !(p.has(Flag::OURS) | p.is_chained());
+        if !(about.is_plain & is_whole) || tracker.other_owner(self.hash).is_some() {
+            return self.special::<N, W>(cx, tracker, p);
+        }
+        let found = tracker.flows.get(self.candidate, self.hash, self.key);
+        if let Some(found) = found {
+            let header = p.header::<tcp::Header>(about.content as u8);
+            let is_tcp = about.kind == Some(Kind::Tcp);
+            let (segment, is_whole) = Segment::skim(header, about.len.into(), is_tcp);
+            let plain = Plain {
+                swapped: about.swapped,
+                bytes: u32::from(about.content) + u32::from(about.len) - u32::from(p.l3),
+                interfaces: Interfaces::of(p),
+                segment,
+                is_whole,
+            };
+            if tracker.pass(found.number, &plain) {
+                return Way::Passed;
+            }
+        }
+        self.asked::<N, W>(cx, tracker, p, found)
+    }
+
+    /// The way of a packet that is not like most.
+    #[cold]
+    fn special<N: Family<W>, const W: usize>(
+        self,
+        cx: &Cx,
+        tracker: &mut Tracker,
+        p: &mut Pkt<'_>,
+    ) -> Way {
         if p.has(Flag::OURS) {
             return Way::Passed;
         }
-        let Some(kind) = about.kind else {
-            return without_flow::<N, W>(cx, tracker, p, None, State::Invalid);
-        };
-        if kind == Kind::Fragment {
-            return without_flow::<N, W>(cx, tracker, p, Some(kind), State::New);
+        let kind = self.about.kind;
+        if matches!(kind, None | Some(Kind::Fragment)) {
+            let state = kind.map_or(State::Invalid, |_| State::New);
+            return without_flow::<N, W>(cx, tracker, p, kind, state);
         }
-        if let Some(owner) = tracker.other_owner(hash) {
+        if let Some(owner) = tracker.other_owner(self.hash) {
             p.set_argument((owner as u32) << 16 | u32::from(p.tx_if()));
             return Way::Elsewhere;
         }
-        let found = tracker.flows.get(self.candidates[at], hash, key);
-        if kind == Kind::Error {
-            let known = found.is_some();
-            let state = if known {
-                State::Related
-            } else {
-                State::Invalid
-            };
-            return without_flow::<N, W>(cx, tracker, p, Some(kind), state);
+        let found = tracker.flows.get(self.candidate, self.hash, self.key);
+        if kind != Some(Kind::Error) {
+            return self.asked::<N, W>(cx, tracker, p, found);
         }
-        let interfaces = [p.rx_if, p.tx_if()];
-        let content = about.content as usize..(about.content + about.len) as usize;
+        let state = match found.and_then(|found| still::<N, W>(cx, tracker, found)) {
+            Some(_) => State::Related,
+            None => State::Invalid,
+        };
+        without_flow::<N, W>(cx, tracker, p, kind, state)
+    }
+
+    /// The way of a packet that policies may have to be asked about.
+    #[inline(never)]
+    fn asked<N: Family<W>, const W: usize>(
+        self,
+        cx: &Cx,
+        tracker: &mut Tracker,
+        p: &mut Pkt<'_>,
+        found: Option<Found>,
+    ) -> Way {
+        let about = self.about;
+        let (content, len) = (usize::from(about.content), usize::from(about.len));
         let further = if p.is_chained() {
             p.total() - p.len()
         } else {
             0
-        } as u32;
+        };
+        let bytes = p.bytes().get(content..content + len);
         let seen = Seen {
-            key,
-            hash,
+            key: self.key,
+            hash: self.hash,
             swapped: about.swapped,
-            kind,
-            content: p.bytes().get(content).unwrap_or_default(),
-            further,
-            bytes: about.content + about.len - u32::from(p.l3) + further,
-            interfaces,
+            kind: about.kind.unwrap_or(Kind::Other),
+            content: bytes.unwrap_or_default(),
+            further: further as u32,
+            bytes: (content + len - usize::from(p.l3) + further) as u32,
+            interfaces: Interfaces::of(p),
         };
-        let Some(found) = found else {
-            let verdict = begin::<N, W>(cx, tracker, &seen, p);
-            return verdict.map_or(Way::Full, |v| carry_out::<N, W>(p, Some(kind), v));
-        };
-        match tracker.follow(found.number, &seen) {
-            Follows::Flow { approved: true, .. } => Way::Passed,
-            Follows::Flow {
-                direction, state, ..
-            } => {
-                let verdict = judge::<N, W>(cx, tracker, p, state);
-                if verdict == (Verdict::Accept { always: true }) {
-                    tracker.approve(found.number, direction, interfaces);
+        let verdict = match found.and_then(|found| still::<N, W>(cx, tracker, found)) {
+            Some(number) => match tracker.follow(number, &seen) {
+                Follows::Flow { approved: true, .. } => return Way::Passed,
+                Follows::Flow {
+                    direction, state, ..
+                } => {
+                    let verdict = judge::<N, W>(cx, tracker, p, state);
+                    if verdict == (Verdict::Accept { always: true }) {
+                        tracker.approve(number, direction, seen.interfaces);
+                    }
+                    Some(verdict)
                 }
-                carry_out::<N, W>(p, Some(kind), verdict)
-            }
-            Follows::Another => {
-                tracker.flows.remove(found.number);
-                let verdict = begin::<N, W>(cx, tracker, &seen, p);
-                verdict.map_or(Way::Full, |v| carry_out::<N, W>(p, Some(kind), v))
-            }
-            Follows::Not => without_flow::<N, W>(cx, tracker, p, Some(kind), State::Invalid),
-        }
+                Follows::Another => {
+                    tracker.flows.remove(number);
+                    begin::<N, W>(cx, tracker, &seen, p)
+                }
+                Follows::Not => Some(judge::<N, W>(cx, tracker, p, State::Invalid)),
+            },
+            None => begin::<N, W>(cx, tracker, &seen, p),
+        };
+        verdict.map_or(Way::Full, |verdict| {
+            carry_out::<N, W>(p, about.kind, verdict)
+        })
     }
+}
+
+/// The number of a flow that was found. If policies have changed since they were last asked about it,
+/// they are asked whether it may still begin: if not, it is over, and there is none.
+#[inline(always)]
+fn still<N: Family<W>, const W: usize>(
+    cx: &Cx,
+    tracker: &mut Tracker,
+    found: Found,
+) -> Option<u32> {
+    if !tracker.is_current(found.number) {
+        return again::<N, W>(cx, tracker, found.number);
+    }
+    Some(found.number)
+}
+
+#[inline(never)]
+fn again<N: Family<W>, const W: usize>(cx: &Cx, tracker: &mut Tracker, number: u32) -> Option<u32> {
+    let (key, swapped, interfaces) = tracker.opening(number);
+    let key = N::opening(key, swapped);
+    if policies(cx, interfaces).all(|policy| policy.lets_begin::<N, W>(&key)) {
+        tracker.keep(number);
+        return Some(number);
+    }
+    tracker.flows.remove(number);
+    None
 }
 
 /// The way of a packet that is of no flow, nor begins one.
@@ -293,7 +328,9 @@ fn begin<N: Family<W>, const W: usize>(
     if let Verdict::Accept { always } = verdict {
         let number = match tracker.insert(seen, &first) {
             Ok(number) => number,
-            Err(_) if policies(cx, p).all(|policy| !policy.is_stateful) => return Some(verdict),
+            Err(_) if policies(cx, seen.interfaces).all(|policy| !policy.is_stateful) => {
+                return Some(verdict);
+            }
             Err(_) => return None,
         };
         if always {
@@ -314,7 +351,7 @@ fn judge<N: Family<W>, const W: usize>(
 ) -> Verdict {
     let key = N::key(p);
     let mut all = true;
-    for policy in policies(cx, p) {
+    for policy in policies(cx, Interfaces::of(p)) {
         match policy.judge::<N, W>(cx.worker, state, &key, tracker.tsc) {
             Verdict::Accept { always } => all &= always,
             other => return other,
@@ -323,11 +360,12 @@ fn judge<N: Family<W>, const W: usize>(
     Verdict::Accept { always: all }
 }
 
-/// The policies that a packet is to pass, in their order.
-fn policies<'a>(cx: &'a Cx, p: &Pkt<'_>) -> impl Iterator<Item = &'a Compiled> {
+/// The policies that packets are to pass that use these interfaces, in their order.
+fn policies(cx: &Cx, interfaces: Interfaces) -> impl Iterator<Item = &Compiled> {
     let policies = &cx.snapshot().policies;
-    let input = policies.of(p.rx_if, Direction::Input);
-    let output = policies.of(p.tx_if(), Direction::Output);
+    let [came, leaves] = interfaces.both();
+    let input = policies.of(came, Direction::Input);
+    let output = policies.of(leaves, Direction::Output);
     [input, output].into_iter().flatten()
 }
 
@@ -347,111 +385,7 @@ fn carry_out<N: Family<W>, const W: usize>(
     }
 }
 
-/// The stage of a family.
-macro_rules! family {
-    ($(#[$meta:meta])* $Stage:ident, $module:ident, $name:literal, $arc:ident, $error:literal,
-     $reset:literal, $words:ident, $quoted:ident, $header:ty, $icmp:ident, $ends:expr, $is_group:expr) => {
-        mod $module {
-            use super::*;
-
-            edges! {
-                /// Ways out of the stage.
-                pub enum Next {
-                    /// It may pass.
-                    Passed => Arc($arc),
-                    /// Its flow is another worker's.
-                    Elsewhere => Node("firewall-handoff"),
-                    /// A policy drops it.
-                    Dropped => Drop("dropped by policy"),
-                    /// A policy rejects it, by an ICMP error.
-                    Prohibited => Node($error) as Answered,
-                    /// A policy rejects it, by a TCP reset.
-                    Reset => Node($reset) as Answered,
-                    /// A policy rejects it, and nobody may be told.
-                    Rejected => Drop("rejected by policy"),
-                    /// It is over the limit of its rule.
-                    OverLimit => Drop("over the limit of its rule"),
-                    /// There is no room for its flow.
-                    Full => Drop("table of flows is full"),
-                }
-            }
-
-            impl From<Way> for Next {
-                #[inline(always)]
-                fn from(way: Way) -> Self {
-                    match way {
-                        Way::Passed => Next::Passed,
-                        Way::Elsewhere => Next::Elsewhere,
-                        Way::Dropped => Next::Dropped,
-                        Way::Prohibited => Next::Prohibited,
-                        Way::Reset => Next::Reset,
-                        Way::Rejected => Next::Rejected,
-                        Way::OverLimit => Next::OverLimit,
-                        Way::Full => Next::Full,
-                    }
-                }
-            }
-
-            impl Rules<$words> for Next {
-                #[inline(always)]
-                fn of(policy: &Compiled, state: State) -> &Acl<$words> {
-                    policy.$module(state)
-                }
-            }
-
-            impl Family<$words> for Next {
-                const NAME: &'static str = $name;
-                const PASSED: Next = Next::Passed;
-
-                #[inline(always)]
-                fn packet(bytes: &[u8]) -> Result<key::Packet<'_>, Malformed> {
-                    key::$module(bytes)
-                }
-
-                fn quoted<'a>(
-                    packet: &[u8],
-                    content: &'a [u8],
-                ) -> Result<key::Packet<'a>, Malformed> {
-                    let quote = content.get($icmp::LEN..).and_then(<$header>::parse);
-                    let is_told = match (<$header>::parse(packet), quote) {
-                        (Some((error, _)), Some((quoted, _))) => {
-                            let ends = $ends;
-                            ends(error).1 == ends(quoted).0
-                        },
-                        _ => false,
-                    };
-                    if !is_told {
-                        return Err(Malformed::Truncated);
-                    }
-                    key::$quoted(content)
-                }
-
-                #[inline(always)]
-                fn key(p: &Pkt<'_>) -> AclKey<$words> {
-                    acl_key::$module(p)
-                }
-
-                fn is_to_group(p: &Pkt<'_>) -> bool {
-                    let is_group = $is_group;
-                    is_group(p.header::<$header>(p.l3))
-                }
-            }
-        }
-
-        $(#[$meta])*
-        pub type $Stage = Firewall<$module::Next, $words>;
-    };
-}
-
-family! {
-    /// IPv4 packets.
-    Ip4, ip4, "ip4-firewall", IP4_OUT_ARC, "icmp4-error", "ip4-tcp-reset", IP4, quoted4,
-    wire::ip4::Header, icmp4, |header: &wire::ip4::Header| (header.src(), header.dst()),
-    |header: &wire::ip4::Header| header.dst() >> 28 == 0xe
-}
-family! {
-    /// IPv6 packets.
-    Ip6, ip6, "ip6-firewall", IP6_OUT_ARC, "icmp6-error", "ip6-tcp-reset", IP6, quoted6,
-    wire::ip6::Header, icmp6, |header: &wire::ip6::Header| (header.src, header.dst),
-    |header: &wire::ip6::Header| header.dst[0] == 0xff
-}
+/// IPv4 packets.
+pub type Ip4 = Firewall<family::ip4::Next, IP4>;
+/// IPv6 packets.
+pub type Ip6 = Firewall<family::ip6::Next, IP6>;

@@ -35,7 +35,7 @@ pub trait Family: Edges + From<Way> {
     ///
     /// # Errors
     /// It is cut off.
-    fn packet(bytes: &[u8]) -> Result<key::Packet<'_>, Malformed>;
+    fn packet(bytes: &[u8]) -> Result<key::Packet, Malformed>;
     /// Writes the headers of the answer to a packet in its place. False if it has no source that may
     /// be answered.
     fn answer(packet: &mut [u8], segment: Header) -> bool;
@@ -84,7 +84,7 @@ fn answer<N: Family>(cx: &Cx, out: &mut Emit<'_, N>, d: &mut Desc) -> Way {
 /// The reset that answers a segment, without its checksum; `further` bytes of it lie in further
 /// buffers.
 fn reset<N: Family>(packet: &[u8], further: u32) -> Option<Header> {
-    let content = N::packet(packet).ok()?.content;
+    let content = N::packet(packet).ok()?.content(packet);
     let (header, _) = Header::parse(content)?;
     if header.flags & RST != 0 {
         return None;
@@ -135,7 +135,7 @@ macro_rules! family {
                 const NAME: &'static str = $name;
                 const HEADER: usize = wire::$module::LEN;
 
-                fn packet(bytes: &[u8]) -> Result<key::Packet<'_>, Malformed> {
+                fn packet(bytes: &[u8]) -> Result<key::Packet, Malformed> {
                     key::$module(bytes)
                 }
 

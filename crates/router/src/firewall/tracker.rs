@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use graph::Pkt;
 use tables::flow::{Entry, Flows, Hasher, Key, Memory, Refused, Sizes};
 use wire::tcp::{ACK, FIN, RST, SYN};
 use wire::{icmp4, icmp6};
@@ -18,6 +19,10 @@ use crate::flow::{Direction, State as FlowState, Timeouts};
 
 /// A bit of [`Entry::flags`], beside [`SWAPPED`]: it has been seen both ways.
 const ANSWERED: u8 = 1 << 1;
+/// Policies have let pass what comes and goes by its interfaces of the original direction; a
+/// bit higher, of the reply.
+const APPROVED: u8 = 1 << 2;
+const BOTH_APPROVED: u8 = APPROVED | APPROVED << 1;
 
 /// Milliseconds in which all flows are looked at for their timeouts.
 const SWEEP: u64 = 10_000;
@@ -65,8 +70,35 @@ pub(super) struct Seen<'a> {
     pub further: u32,
     /// From its IP header on.
     pub bytes: u32,
-    /// Where it came in and leaves.
-    pub interfaces: [u16; 2],
+    pub interfaces: Interfaces,
+}
+
+/// The interfaces that a packet uses: where it came in, where it leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Interfaces(u32);
+
+impl Interfaces {
+    #[inline(always)]
+    pub fn of(p: &Pkt<'_>) -> Self {
+        Interfaces(u32::from(p.rx_if) | u32::from(p.tx_if()) << 16)
+    }
+
+    /// Each of them.
+    pub const fn both(self) -> [u16; 2] {
+        [self.0 as u16, (self.0 >> 16) as u16]
+    }
+}
+
+/// A packet as [`Tracker::pass`] is to know it.
+#[derive(Clone, Copy)]
+pub(super) struct Plain {
+    /// As in [`Seen`].
+    pub swapped: bool,
+    pub bytes: u32,
+    pub interfaces: Interfaces,
+    /// As [`Segment::skim`] gives it.
+    pub segment: Segment,
+    pub is_whole: bool,
 }
 
 impl Seen<'_> {
@@ -172,17 +204,34 @@ impl Tracker {
         self.walker.is_asked()
     }
 
-    /// What a packet does to the flow with this number.
+    /// True if a packet of the flow with this number passes as the ones before it did: it leaves the
+    /// flow in its state, and policies have let one like it pass. False: [`Tracker::follow`] is to
+    /// judge it, nothing has been done. Up to that, no branch depends on the packet: the direction
+    /// and the protocol of the next one are anybody's guess.
     #[inline(always)]
+    pub(super) fn pass(&mut self, number: u32, packet: &Plain) -> bool {
+        let (entry, annex) = self.flows.at_mut(number);
+        let session = Session::of_mut(annex);
+        let direction = direction(entry, packet.swapped);
+        let state = FlowState::from_number(entry.state);
+        let passes = (entry.flags & approved(direction) != 0)
+            & (entry.interfaces[direction as usize] == packet.interfaces.0)
+            & (entry.generation == self.generation)
+            & packet.is_whole
+            & session.goes_on(state, direction, &packet.segment);
+        if passes {
+            session.go_on(direction, &packet.segment);
+            session.count(direction, packet.bytes);
+            entry.seen = self.seconds;
+        }
+        passes
+    }
+
+    /// What a packet does to the flow with this number.
     pub(super) fn follow(&mut self, number: u32, seen: &Seen<'_>) -> Follows {
         let (entry, annex) = self.flows.at_mut(number);
         let session = Session::of_mut(annex);
-        let reply = seen.swapped != (entry.flags & SWAPPED != 0);
-        let direction = if reply {
-            Direction::Reply
-        } else {
-            Direction::Original
-        };
+        let direction = direction(entry, seen.swapped);
         let state = FlowState::from_number(entry.state);
         let next = if seen.kind == Kind::Tcp {
             let Some(segment) = seen.segment() else {
@@ -202,13 +251,12 @@ impl Tracker {
         };
         session.count(direction, seen.bytes);
         (entry.seen, entry.state) = (self.seconds, next as u8);
-        if reply && entry.flags & ANSWERED == 0 {
+        if direction == Direction::Reply && entry.flags & ANSWERED == 0 {
             // It is in another state now: whatever policies said was about the one before.
-            entry.flags |= ANSWERED;
-            entry.approved = [0; 4];
+            entry.flags = entry.flags & !BOTH_APPROVED | ANSWERED;
         }
-        let [came, leaves] = approved(entry, direction);
-        let approved = [came, leaves] == seen.interfaces && entry.generation == self.generation;
+        let is_same = entry.interfaces[direction as usize] == seen.interfaces.0;
+        let approved = is_same && entry.flags & approved(direction) != 0;
         let state = if entry.flags & ANSWERED != 0 {
             State::Established
         } else {
@@ -224,14 +272,33 @@ impl Tracker {
         }
     }
 
-    /// Policies let pass what comes and goes by these interfaces.
-    pub(super) fn approve(&mut self, number: u32, direction: Direction, interfaces: [u16; 2]) {
+    /// Policies let pass what uses these interfaces.
+    pub(super) fn approve(&mut self, number: u32, direction: Direction, interfaces: Interfaces) {
         let entry = self.flows.at_mut(number).0;
-        if entry.generation != self.generation {
-            (entry.generation, entry.approved) = (self.generation, [0; 4]);
-        }
-        let at = direction as usize * 2;
-        [entry.approved[at], entry.approved[at + 1]] = interfaces;
+        entry.interfaces[direction as usize] = interfaces.0;
+        entry.flags |= approved(direction);
+    }
+
+    /// True if policies have not changed since they were last asked about this flow.
+    pub(super) fn is_current(&self, number: u32) -> bool {
+        self.flows.at(number).0.generation == self.generation
+    }
+
+    /// What opened a flow: its key, whether its source was the second end of that, and the interfaces
+    /// that the original direction uses, those that policies accepted last.
+    pub(super) fn opening(&self, number: u32) -> (&Key, bool, Interfaces) {
+        let entry = self.flows.at(number).0;
+        let [interfaces, _] = entry.interfaces;
+        let swapped = entry.flags & SWAPPED != 0;
+        (entry.key(), swapped, Interfaces(interfaces))
+    }
+
+    /// Policies of this generation let the flow begin; they are to be asked about its packets.
+    pub(super) fn keep(&mut self, number: u32) {
+        let generation = self.generation;
+        let entry = self.flows.at_mut(number).0;
+        entry.generation = generation;
+        entry.flags &= !BOTH_APPROVED;
     }
 
     /// What a packet of no known flow begins, or that it cannot begin any.
@@ -254,12 +321,15 @@ impl Tracker {
     /// # Errors
     /// There is no room for it.
     pub(super) fn insert(&mut self, seen: &Seen<'_>, first: &First) -> Result<u32, Refused> {
+        let (seconds, generation) = (self.seconds, self.generation);
         let number = self
             .flows
-            .insert(*seen.key, seen.hash, self.seconds, |_, _, _| ())?;
+            .insert(*seen.key, seen.hash, seconds, |_, _, _| ())?;
         let (entry, annex) = self.flows.at_mut(number);
         entry.state = first.state as u8;
         entry.flags = if seen.swapped { SWAPPED } else { 0 };
+        entry.generation = generation;
+        entry.interfaces[Direction::Original as usize] = seen.interfaces.0;
         let session = Session::of_mut(annex);
         *session = first.session;
         session.count(Direction::Original, seen.bytes);
@@ -267,14 +337,16 @@ impl Tracker {
     }
 }
 
-/// The interfaces that packets of a direction may come and go by.
+/// The direction of a packet of a flow.
 #[inline(always)]
-fn approved(entry: &Entry, direction: Direction) -> [u16; 2] {
-    let [came, leaves, replies_come, replies_leave] = entry.approved;
-    match direction {
-        Direction::Original => [came, leaves],
-        Direction::Reply => [replies_come, replies_leave],
-    }
+const fn direction(entry: &Entry, swapped: bool) -> Direction {
+    Direction::of(swapped != (entry.flags & SWAPPED != 0))
+}
+
+/// [`APPROVED`], of a direction.
+#[inline(always)]
+const fn approved(direction: Direction) -> u8 {
+    APPROVED << direction as u8
 }
 
 /// A segment that cannot belong to its connection, but that its receiver is to answer so that both

@@ -53,15 +53,25 @@ pub enum Malformed {
 
 /// A packet and its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct Packet {
     /// The key of the flow.
     pub key: Key,
     /// The source is the second end of the key.
     pub swapped: bool,
     /// What it carries.
     pub kind: Kind,
-    /// That, from its header on; without what pads the packet.
-    pub content: &'a [u8],
+    /// Where that begins, from the IP header's first byte on.
+    pub at: usize,
+    /// Bytes of that, without what pads the packet.
+    pub len: usize,
+}
+
+impl Packet {
+    /// What it carries, of the bytes that it was read from.
+    pub fn content<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let content = bytes.get(self.at..self.at + self.len);
+        content.unwrap_or_default()
+    }
 }
 
 /// The key of IPv4 packets between these ends, and whether the source is the second one. `ports` is
@@ -103,31 +113,45 @@ fn ends6(source: u128, destination: u128, ports: u32, last: u64) -> (Key, bool) 
     (Key(words), swapped)
 }
 
-/// What a key stands for, as it is shown: its ends, the first one first, and the protocol.
-pub fn ends(key: &Key) -> ([SocketAddr; 2], u8) {
-    let Key([a, b, c, d, last]) = *key;
-    let ends = if last & V6 == V6 {
-        let address = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
-        let end = |address: u128, port: u64| {
-            SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(address)), port as u16)
-        };
-        [
-            end(address(a, b), last >> 48),
-            end(address(c, d), last >> 32),
-        ]
-    } else {
-        [a, b].map(|end| {
-            let address = Ipv4Addr::from_bits((end >> 16) as u32);
-            SocketAddr::new(IpAddr::V4(address), end as u16)
-        })
-    };
-    (ends, last as u8)
+/// The two ends of an IPv4 key: address and port each.
+pub fn between4(Key([a, b, ..]): &Key) -> [(u32, u16); 2] {
+    [*a, *b].map(|end| ((end >> 16) as u32, end as u16))
 }
 
-/// All bits if `is` is true, or none.
-#[inline(always)]
-fn mask(is: bool) -> u32 {
-    u32::from(is).wrapping_neg()
+/// As [`between4`], of an IPv6 key.
+pub fn between6(Key([a, b, c, d, last]): &Key) -> [(u128, u16); 2] {
+    let address = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
+    [
+        (address(*a, *b), (last >> 48) as u16),
+        (address(*c, *d), (last >> 32) as u16),
+    ]
+}
+
+/// The protocol of a key.
+pub const fn protocol(key: &Key) -> u8 {
+    key.0[4] as u8
+}
+
+/// What a key stands for, as it is shown: its ends, the first one first, and the protocol.
+pub fn ends(key: &Key) -> ([SocketAddr; 2], u8) {
+    let ends = if key.0[4] & V6 == V6 {
+        between6(key).map(|(address, port)| (IpAddr::V6(Ipv6Addr::from_bits(address)), port))
+    } else {
+        between4(key).map(|(address, port)| (IpAddr::V4(Ipv4Addr::from_bits(address)), port))
+    };
+    (ends.map(SocketAddr::from), protocol(key))
+}
+
+/// The type of the ICMP message that opens a flow with this key, if one does.
+pub fn message(key: &Key) -> Option<u8> {
+    let last = key.0[4];
+    let icmp = if last & V6 == V6 { ICMP6 } else { ICMP4 };
+    let message = if last & MESSAGE == 0 {
+        icmp.echo
+    } else {
+        (last >> MESSAGE_TYPE) as u8
+    };
+    (protocol(key) == icmp.protocol).then_some(message)
 }
 
 /// What of a packet's content is part of its key.
@@ -163,41 +187,66 @@ const ICMP6: Icmp = Icmp {
 /// Bytes of a content that keys are made of. All that have ports or an identifier are longer.
 const FIRST: usize = 8;
 
+/// What a protocol carries, and the bits of its first word that are ports. A table: which of TCP and
+/// UDP a packet has is random. ICMP is told apart by its messages.
+static PROTOCOLS: [(u32, Kind); 256] = {
+    let mut all = [(0, Kind::Other); 256];
+    let mut protocol = 0;
+    while protocol < all.len() {
+        if ip::has_ports(protocol as u8) {
+            all[protocol].0 = u32::MAX;
+        }
+        protocol += 1;
+    }
+    all[ip::TCP as usize].1 = Kind::Tcp;
+    all[ip::UDP as usize].1 = Kind::Udp;
+    all[ip::UDP_LITE as usize].1 = Kind::Udp;
+    all
+};
+
 #[inline(always)]
 fn upper(protocol: u8, content: &[u8], icmp: Icmp) -> Result<Upper, Malformed> {
-    let (has_ports, is_icmp) = (ip::has_ports(protocol), protocol == icmp.protocol);
+    let (ports, kind) = PROTOCOLS[protocol as usize];
+    let is_icmp = protocol == icmp.protocol;
     let Some(first) = content.first_chunk::<FIRST>() else {
-        let nothing = Upper {
-            kind: Kind::Other,
-            ports: 0,
-            message: 0,
-        };
-        let is_truncated = has_ports || is_icmp;
-        return if is_truncated {
+        return if ports != 0 || is_icmp {
             Err(Malformed::Truncated)
         } else {
-            Ok(nothing)
+            let (kind, ports, message) = (Kind::Other, 0, 0);
+            Ok(Upper {
+                kind,
+                ports,
+                message,
+            })
         };
     };
     let first = u64::from_be_bytes(*first);
-    let (message, identifier) = ((first >> 56) as u8, (first >> 16) as u16);
-    let is_echo = is_icmp & ((message == icmp.echo) | (message == icmp.reply));
-    let (ports, identifiers) = ((first >> 32) as u32, u32::from(identifier) * 0x1_0001);
-    let ports = (ports & mask(has_ports)) | (identifiers & mask(is_echo));
-    let is_message = u64::from(is_icmp & !is_echo);
-    let message_bits = is_message * (MESSAGE | u64::from(message) << MESSAGE_TYPE);
-    let kind = match protocol {
-        ip::TCP => Kind::Tcp,
-        ip::UDP | ip::UDP_LITE => Kind::Udp,
-        _ if is_echo => Kind::Echo,
-        _ if is_icmp && (icmp.is_error)(message) => Kind::Error,
-        _ => Kind::Other,
-    };
+    if is_icmp {
+        return Ok(icmp_upper(first, icmp));
+    }
     Ok(Upper {
         kind,
-        ports,
-        message: message_bits,
+        ports: (first >> 32) as u32 & ports,
+        message: 0,
     })
+}
+
+/// What an ICMP message that begins with these bytes is.
+fn icmp_upper(first: u64, icmp: Icmp) -> Upper {
+    let (message, identifier) = ((first >> 56) as u8, (first >> 16) as u16);
+    if message == icmp.echo || message == icmp.reply {
+        return Upper {
+            kind: Kind::Echo,
+            ports: u32::from(identifier) * 0x1_0001,
+            message: 0,
+        };
+    }
+    let is_error = (icmp.is_error)(message);
+    Upper {
+        kind: if is_error { Kind::Error } else { Kind::Other },
+        ports: 0,
+        message: MESSAGE | u64::from(message) << MESSAGE_TYPE,
+    }
 }
 
 /// A later fragment of a packet: it begins anywhere.
@@ -212,7 +261,7 @@ const LATER: Upper = Upper {
 /// # Errors
 /// [`Malformed::Truncated`].
 #[inline(always)]
-pub fn ip4(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
+pub fn ip4(bytes: &[u8]) -> Result<Packet, Malformed> {
     let (header, _) = ip4::Header::parse(bytes).ok_or(Malformed::Truncated)?;
     let end = bytes.len().min(header.total_len().into());
     let content = bytes.get(header.header_len()..end);
@@ -231,7 +280,8 @@ pub fn ip4(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
         key,
         swapped,
         kind: upper.kind,
-        content,
+        at: header.header_len(),
+        len: content.len(),
     })
 }
 
@@ -241,7 +291,7 @@ pub fn ip4(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
 /// # Errors
 /// [`Malformed::Truncated`].
 #[inline(always)]
-pub fn ip6(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
+pub fn ip6(bytes: &[u8]) -> Result<Packet, Malformed> {
     let (header, _) = ip6::Header::parse(bytes).ok_or(Malformed::Truncated)?;
     if header.version() != 6 {
         return Err(Malformed::Truncated);
@@ -257,11 +307,14 @@ pub fn ip6(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     let last = V6 | u64::from(found.proto) | upper.message;
     let [source, destination] = [header.src, header.dst].map(u128::from_be_bytes);
     let (key, swapped) = ends6(source, destination, upper.ports, last);
+    // What follows the extension headers goes to the end; of a later fragment, nothing is left.
+    let len = found.content.len();
     Ok(Packet {
         key,
         swapped,
         kind: upper.kind,
-        content: found.content,
+        at: end.max(len) - len,
+        len,
     })
 }
 
@@ -271,7 +324,7 @@ pub fn ip6(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
 ///
 /// # Errors
 /// Each of [`Malformed`].
-pub fn quoted4(content: &[u8]) -> Result<Packet<'_>, Malformed> {
+pub fn quoted4(content: &[u8]) -> Result<Packet, Malformed> {
     let quote = content.get(icmp4::LEN..).unwrap_or_default();
     of_a_flow(ip4(quote)?)
 }
@@ -280,12 +333,12 @@ pub fn quoted4(content: &[u8]) -> Result<Packet<'_>, Malformed> {
 ///
 /// # Errors
 /// Each of [`Malformed`].
-pub fn quoted6(content: &[u8]) -> Result<Packet<'_>, Malformed> {
+pub fn quoted6(content: &[u8]) -> Result<Packet, Malformed> {
     let quote = content.get(icmp6::LEN..).unwrap_or_default();
     of_a_flow(ip6(quote)?)
 }
 
-fn of_a_flow(packet: Packet<'_>) -> Result<Packet<'_>, Malformed> {
+fn of_a_flow(packet: Packet) -> Result<Packet, Malformed> {
     match packet.kind {
         Kind::Error => Err(Malformed::Nested),
         Kind::Fragment => Err(Malformed::Fragment),

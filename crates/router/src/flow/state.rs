@@ -12,6 +12,16 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The reply's, or the original one.
+    #[inline(always)]
+    pub const fn of(is_reply: bool) -> Self {
+        if is_reply {
+            Direction::Reply
+        } else {
+            Direction::Original
+        }
+    }
+
     /// The other one.
     #[inline(always)]
     pub const fn other(self) -> Self {
@@ -94,6 +104,20 @@ impl State {
         State::ALL[number as usize % STATES]
     }
 
+    /// It is TCP's.
+    #[inline(always)]
+    pub const fn is_tcp(self) -> bool {
+        (self as u8) < State::Udp as u8
+    }
+
+    /// TCP's ends have not both acknowledged each other, so that its bounds are those of the SYNs.
+    #[inline(always)]
+    pub const fn is_opening(self) -> bool {
+        const OPENING: u16 =
+            1 << State::SynSent as u8 | 1 << State::SynSent2 as u8 | 1 << State::SynRecv as u8;
+        OPENING >> self as u8 & 1 != 0
+    }
+
     /// It has been answered, by whoever had to see the packet that opened it: for TCP, the original
     /// direction has acknowledged the answer, too. Such a flow is no longer embryonic.
     #[inline(always)]
@@ -143,6 +167,12 @@ pub enum Step {
 #[inline(always)]
 pub const fn step(state: State, direction: Direction, flags: u8) -> Step {
     decoded(TABLE[state as usize][direction as usize][(flags & FLAGS) as usize])
+}
+
+/// True if such a packet leaves a connection in its state, as most do: [`step`], without a branch.
+#[inline(always)]
+pub const fn stays(state: State, direction: Direction, flags: u8) -> bool {
+    TABLE[state as usize][direction as usize][(flags & FLAGS) as usize] == state as u8
 }
 
 /// The flags that count.

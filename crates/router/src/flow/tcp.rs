@@ -6,10 +6,10 @@
 //! within both. Numbers wrap: they are compared by their difference.
 
 use tables::flow::Annex;
-use wire::tcp::{ACK, Header, SYN};
+use wire::tcp::{ACK, FIN, Header, RST, SYN};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::state::{Direction, State, Step, step};
+use super::state::{Direction, State, Step, stays, step};
 
 /// What a segment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,25 @@ impl Segment {
             flags: header.flags,
             scale: if is_syn { scale(options) } else { None },
         })
+    }
+
+    /// As [`Segment::read`], of what may be no TCP at all: that is read as nothing but zeros. Its
+    /// header is followed by `len - 20` bytes, options among them. Without a branch, and without the
+    /// options, which only a SYN needs. The second value: it does not end within its header.
+    #[inline(always)]
+    pub fn skim(header: &Header, len: u32, is_tcp: bool) -> (Segment, bool) {
+        let mask = u32::from(is_tcp).wrapping_neg();
+        let header_len = header.header_len() as u32;
+        let is_whole = (header_len >= wire::tcp::LEN as u32) & (header_len <= len);
+        let segment = Segment {
+            seq: header.seq() & mask,
+            ack: header.ack() & mask,
+            len: len.wrapping_sub(header_len) & mask,
+            window: header.window() & mask as u16,
+            flags: header.flags & mask as u8,
+            scale: None,
+        };
+        (segment, is_whole | !is_tcp)
     }
 
     const fn has(&self, flag: u8) -> bool {
@@ -213,6 +232,38 @@ impl Session {
         Ok(state)
     }
 
+    /// True if [`Session::follow`] would let a segment pass and its connection be in the same state,
+    /// for those that most are: acknowledgments, with data or without, when both ends have
+    /// acknowledged each other. Also true of what is no TCP, as [`Segment::skim`] reads it, and
+    /// leaves its flow in its state. No branch depends on the packet.
+    #[inline(always)]
+    pub fn goes_on(&self, state: State, direction: Direction, segment: &Segment) -> bool {
+        let from = &self.ends[direction as usize];
+        let to = &self.ends[direction.other() as usize];
+        let lowest_ack = to.sent.wrapping_sub(from.window.max(LEAST_LAG));
+        let oldest = from.sent.wrapping_sub(to.window.wrapping_add(1));
+        let plain = u8::from(state.is_tcp()) * ACK;
+        // Of what is no TCP, all numbers are 0.
+        (segment.flags & (SYN | ACK | RST | FIN) == plain)
+            & stays(state, direction, segment.flags)
+            & !state.is_opening()
+            & ((from.window != 0) | !state.is_tcp())
+            & is_upto(segment.ack, to.sent)
+            & is_upto(lowest_ack, segment.ack)
+            & is_upto(segment.end(), from.may_send)
+            & is_upto(oldest, segment.seq)
+    }
+
+    /// A segment of which [`Session::goes_on`] says so has passed.
+    #[inline(always)]
+    pub fn go_on(&mut self, direction: Direction, segment: &Segment) {
+        let mut from = self.ends[direction as usize];
+        let mut to = self.ends[direction.other() as usize];
+        from.pass(segment, &mut to);
+        self.ends[direction as usize] = from;
+        self.ends[direction.other() as usize] = to;
+    }
+
     /// A further segment of a connection in this state. What may not pass changes nothing.
     ///
     /// # Errors
@@ -331,8 +382,11 @@ impl End {
         let shift = if segment.has(SYN) { 0 } else { self.shift(to) };
         let window = u32::from(segment.window) << shift;
         self.window = self.window.max(window);
-        if segment.has(ACK) {
-            to.may_send = later(to.may_send, segment.ack.wrapping_add(window.max(1)));
-        }
+        let allowed = later(to.may_send, segment.ack.wrapping_add(window.max(1)));
+        to.may_send = if segment.has(ACK) {
+            allowed
+        } else {
+            to.may_send
+        };
     }
 }

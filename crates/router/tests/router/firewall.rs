@@ -149,10 +149,10 @@ fn a_flow_that_is_idle_for_too_long_is_no_more() {
 fn policies_that_change_stop_what_they_no_longer_allow_and_nothing_else() {
     let mut lab = guarded(Lab::new());
     assert!(passes(&mut lab, 1, &udp(FAR)) && passes(&mut lab, 2, &answer()));
-    // New flows stop, what is established stays.
+    // A flow that may no longer begin is over, for both ends.
     lab.apply(vec![set("inside", vec![], Action::Drop)]);
+    assert!(!passes(&mut lab, 2, &answer()));
     assert!(!passes(&mut lab, 1, &udp(FAR)));
-    assert!(passes(&mut lab, 2, &answer()));
     lab.apply(vec![set("inside", vec![], Action::Accept)]);
     assert!(passes(&mut lab, 1, &udp(FAR)));
     // A policy that is not there drops everything.
@@ -166,6 +166,115 @@ fn policies_that_change_stop_what_they_no_longer_allow_and_nothing_else() {
     assert!(!passes(&mut lab, 1, &udp(FAR)));
     lab.apply(vec![Change::FeaturesDelete(2)]);
     assert!(passes(&mut lab, 1, &udp(FAR)));
+}
+
+/// The packets of a connection between the two interfaces, in their order; by the first ones it is
+/// established.
+fn connection(protocol: u8, is4: bool) -> (Vec<(u16, Packet)>, [(u16, Packet); 2]) {
+    let [near6, far6] = [ip6_nodes::NEAR, ip6_nodes::FAR].map(ip6_nodes::address);
+    let packet = |forth: bool, flags: u8, seq: u32, ack: u32| {
+        let ends4 = [(addr(1, 2), 1025), (FAR, 12)];
+        let ends6 = [(near6, 1025), (far6, 12)];
+        let (from, to) = if forth { (0, 1) } else { (1, 0) };
+        let packet = match (protocol, is4) {
+            (ip::TCP, true) => Packet::tcp(ends4[from], ends4[to], flags, seq, ack),
+            (ip::TCP, false) => Packet::tcp6(ends6[from], ends6[to], flags, seq, ack),
+            (_, true) => Packet::udp(ends4[from], ends4[to]),
+            (_, false) => Packet::udp6(ends6[from], ends6[to]),
+        };
+        let id = if forth { 1 } else { 2 };
+        (id, packet.macs(host_mac(id, 2), own_mac(id)))
+    };
+    let opening = vec![
+        packet(true, SYN, 100, 0),
+        packet(false, SYN | ACK, 900, 101),
+        packet(true, ACK, 101, 901),
+    ];
+    let further = [packet(true, ACK, 101, 901), packet(false, ACK, 901, 101)];
+    (opening, further)
+}
+
+#[test]
+fn a_change_of_policies_closes_flows_that_may_no_longer_begin_and_keeps_the_others() {
+    let known = || rule(Action::Accept, &[State::Established], to(None, ANY));
+    let new = |port| rule(Action::Accept, &[State::New], to(None, port..=port));
+    let limited = Rule {
+        limit: Some(1),
+        ..new(12)
+    };
+    let refused = rule(Action::Reject, &[State::New], to(None, 12..=12));
+    let changes = [
+        // What keeps them: another order, a limit that is used up, other rules, all.
+        (true, vec![new(12), known()]),
+        (true, vec![known(), limited]),
+        (true, vec![new(13), known(), new(12)]),
+        (true, vec![rule(Action::Accept, &State::ALL, to(None, ANY))]),
+        // What closes them, though it accepts what is established.
+        (false, vec![known(), new(13)]),
+        (false, vec![known(), refused, new(12)]),
+        (false, vec![known()]),
+    ];
+    for (protocol, is4) in [
+        (ip::TCP, true),
+        (ip::TCP, false),
+        (ip::UDP, true),
+        (ip::UDP, false),
+    ] {
+        for (number, (stays, rules)) in changes.iter().enumerate() {
+            // The first packet after the change is of either end.
+            for first in 0..2 {
+                let what = format!("{protocol} {is4} {number} {first}");
+                let mut lab = guarded(ip6_nodes::lab());
+                let (opening, further) = connection(protocol, is4);
+                for (from, packet) in &opening {
+                    assert!(passes(&mut lab, *from, packet), "{what}");
+                }
+                // The other interface's policy says nothing about flows that others begin.
+                lab.apply(vec![set("inside", rules.clone(), Action::Drop)]);
+                for at in [first, 1 - first, first] {
+                    let (from, packet) = &further[at];
+                    assert_eq!(passes(&mut lab, *from, packet), *stays, "{what}");
+                }
+                // What is over does not come back with the policy.
+                lab = guarded(lab);
+                let (from, packet) = &further[1];
+                assert_eq!(passes(&mut lab, *from, packet), *stays, "{what}");
+                let opened = passes(&mut lab, 1, &opening[0].1);
+                assert!(opened || *stays, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_of_before_a_policy_and_errors_about_them_are_judged_by_what_opened_them() {
+    let mut lab = guarded(ip6_nodes::lab());
+    assert!(passes(&mut lab, 1, &udp(FAR)) && passes(&mut lab, 2, &answer()));
+    // No policy at all, and others than before.
+    let none = |interface| attach(interface, Direction::Input, None);
+    lab.apply(vec![none(1), none(2)]);
+    assert!(passes(&mut lab, 1, &udp(FAR)) && passes(&mut lab, 2, &answer()));
+    let known = || {
+        rule(
+            Action::Accept,
+            &[State::Established, State::Related],
+            to(None, ANY),
+        )
+    };
+    lab.apply(vec![
+        set("inside", vec![known()], Action::Drop),
+        inbound(1, "inside"),
+    ]);
+    lab.apply(vec![inbound(2, "outside")]);
+    let error = Packet::icmp(FAR + 9, addr(1, 2), icmp4::UNREACHABLE, 1, 0);
+    let error = error.payload(&udp(FAR).packet());
+    assert!(!passes(
+        &mut lab,
+        2,
+        &error.macs(host_mac(2, 2), own_mac(2))
+    ));
+    assert!(!passes(&mut lab, 2, &answer()));
+    assert!(!passes(&mut lab, 1, &udp(FAR)));
 }
 
 #[test]

@@ -62,9 +62,9 @@ pub struct Entry {
     pub flags: u8,
     /// Generation of the policies that have let it pass.
     pub generation: u16,
-    /// Interfaces that it may use: where the original direction comes in and leaves, where the
+    /// The interfaces that it uses: where the original direction comes in and leaves, where the
     /// reply does. 0: not known yet.
-    pub approved: [u16; 4],
+    pub interfaces: [u32; 2],
     /// What is next for its packets, such as an adjacency. Of a free entry: the next free one.
     pub next: u32,
     /// [`LIVE`], [`EMBRYONIC`], [`SECOND`], and above them how often the number has been used.

@@ -3,7 +3,9 @@
 
 use super::bucket::{Bucket, SLOTS, Slot, Tag};
 use super::queue::Reference;
-use super::{Annex, EMBRYONIC, Entry, Hasher, Key, LIVE, Memory, Refused, SECOND, Sizes, USE};
+use super::{
+    Annex, EMBRYONIC, Entry, Hasher, Key, LIVE, Memory, Refused, SECOND, Second, Sizes, USE,
+};
 use crate::mem::prefetch;
 
 /// Number of no entry.
@@ -233,8 +235,14 @@ impl Flows {
             let slot = if lanes == 0 { Slot::EMPTY } else { slot };
             self.prefetch_entry(slot.number());
             let other: *const Bucket = self.memory.buckets.as_ptr().wrapping_add(other);
-            let key: *const Key = self.key(slot);
-            prefetch(if lanes == 0 { other.cast() } else { key });
+            let second = self.memory.seconds.as_ptr();
+            let second: *const Second = second.wrapping_add(slot.number() as usize);
+            // Few are there: what is random is which of them is where.
+            if lanes == 0 {
+                prefetch(other);
+            } else if slot.is_second() {
+                prefetch(second);
+            }
             *found = Candidate(slot);
         }
     }
@@ -389,7 +397,7 @@ impl Flows {
             state: 0,
             flags: 0,
             generation: 0,
-            approved: [0; 4],
+            interfaces: [0; 2],
             next: 0,
             marks: entry.marks | LIVE | EMBRYONIC,
         };

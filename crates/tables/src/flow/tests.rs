@@ -135,7 +135,7 @@ fn insert_both(
     }
     let number = inserted.expect("there is room");
     let (entry, annex) = flows.at_mut(number);
-    assert_eq!((entry.state, entry.next, entry.approved), (0, 0, [0; 4]));
+    assert_eq!((entry.state, entry.next, entry.interfaces), (0, 0, [0; 2]));
     assert_eq!((entry.seen, *annex), (now, Annex::default()));
     annex.0[3] = serial;
     // What the user writes into an entry does not touch what the table keeps there.

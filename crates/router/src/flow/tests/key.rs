@@ -3,7 +3,9 @@ use std::net::SocketAddr;
 use tables::random::Random;
 use wire::{icmp4, icmp6, ip, ip4, ip6};
 
-use crate::flow::key::{self, Kind, Malformed, Packet, ends, key4, key6, quoted4, quoted6};
+use crate::flow::key::{
+    self, Kind, Malformed, Packet, ends, key4, key6, message, quoted4, quoted6,
+};
 use crate::flow::tcp::Segment;
 
 fn packet4(from: u32, to: u32, protocol: u8, content: &[u8]) -> Vec<u8> {
@@ -30,7 +32,7 @@ fn echo(kind: u8, id: u16) -> Vec<u8> {
 }
 
 /// Two packets, and that they are of one flow in both directions.
-fn assert_one_flow(there: Packet<'_>, back: Packet<'_>) {
+fn assert_one_flow(there: Packet, back: Packet) {
     assert_eq!(there.key, back.key);
     assert_ne!(there.swapped, back.swapped);
     assert_eq!(there.kind, back.kind);
@@ -59,9 +61,10 @@ fn both_directions_have_one_key_and_all_flows_another() {
             true => key::ip6(bytes).unwrap(),
             false => key::ip4(bytes).unwrap(),
         };
-        let (there, back) = (read(&there), read(&back));
+        let bytes = there;
+        let (there, back) = (read(&bytes), read(&back));
         assert_one_flow(there, back);
-        assert_eq!(there.content, ported(p, q));
+        assert_eq!(there.content(&bytes), ported(p, q));
         let mut two = [(a, p), (b, q)];
         two.sort_unstable();
         let flow = (two, protocol, is_v6);
@@ -93,6 +96,10 @@ fn echo_and_reply_are_one_flow_and_other_messages_are_none_of_it() {
     assert_eq!(there.kind, Kind::Echo);
     let differs = |kind, id| key::ip4(&v4(1, 2, kind, id)).unwrap().key != there.key;
     assert!(differs(icmp4::ECHO_REQUEST, 8) && differs(13, 7));
+    // A reply opens no flow.
+    assert_eq!(message(&there.key), Some(icmp4::ECHO_REQUEST));
+    let timestamp = key::ip4(&v4(1, 2, 13, 7)).unwrap().key;
+    assert_eq!(message(&timestamp), Some(13));
     let zero = v4(1, 2, icmp4::ECHO_REQUEST, 0);
     let zero = key::ip4(&zero).unwrap().key;
     assert!(
@@ -104,9 +111,12 @@ fn echo_and_reply_are_one_flow_and_other_messages_are_none_of_it() {
     let v6 = |from, to, kind| packet6(from, to, ip::ICMP6, &echo(kind, 7));
     let (there, back) = (v6(1, 2, icmp6::ECHO_REQUEST), v6(2, 1, icmp6::ECHO_REPLY));
     assert_one_flow(key::ip6(&there).unwrap(), key::ip6(&back).unwrap());
+    let echo6 = key::ip6(&there).unwrap().key;
+    assert_eq!(message(&echo6), Some(icmp6::ECHO_REQUEST));
     // ICMP of the other family is no ICMP.
     let other = packet4(1, 2, ip::ICMP6, &echo(icmp6::ECHO_REQUEST, 7));
-    assert_eq!(key::ip4(&other).unwrap().kind, Kind::Other);
+    let other = key::ip4(&other).unwrap();
+    assert_eq!((other.kind, message(&other.key)), (Kind::Other, None));
 }
 
 #[test]
@@ -179,7 +189,11 @@ fn fragments_and_padding_and_what_is_short() {
     let content = [&options[..], &ported(1000, 53)].concat();
     let extended = packet6(1, 2, ip::DESTINATION_OPTIONS, &content);
     let plain = packet6(1, 2, ip::UDP, &ported(1000, 53));
-    assert_eq!(key::ip6(&extended).unwrap(), key::ip6(&plain).unwrap());
+    let [by_option, by_none] = [&extended, &plain].map(|bytes| {
+        let packet = key::ip6(bytes).unwrap();
+        (packet.key, packet.kind, packet.content(bytes))
+    });
+    assert_eq!(by_option, by_none);
     let fragment = |word: u16| {
         let [high, low] = word.to_be_bytes();
         let header = [ip::UDP, 0, high, low, 0, 0, 0, 1];
@@ -209,7 +223,8 @@ fn any_bytes_are_read_or_refused() {
             quoted4(&bytes),
             quoted6(&bytes),
         ] {
-            read += u32::from(packet.is_ok_and(|packet| Segment::read(packet.content).is_some()));
+            let is_read = |packet: Packet| Segment::read(packet.content(&bytes)).is_some();
+            read += u32::from(packet.is_ok_and(is_read));
         }
     }
     assert!(read > 1000, "{read}");

@@ -1,5 +1,6 @@
 use tables::flow::Annex;
-use wire::tcp::{ACK, FIN, PSH, RST, SYN};
+use tables::random::Random;
+use wire::tcp::{ACK, FIN, Header, PSH, RST, SYN};
 
 use crate::flow::state::{Direction, State, Step, Timeouts, step};
 use crate::flow::tcp::{Invalid, Midstream, Segment, Session, Verdict};
@@ -222,7 +223,7 @@ fn windows_are_scaled_if_both_syns_say_so() {
 #[test]
 fn options_are_read_as_far_as_they_go() {
     let read = |flags: u8, options: &[u8]| {
-        let mut bytes = wire::tcp::Header::new(1, 2, flags, 7, 8).bytes().to_vec();
+        let mut bytes = Header::new(1, 2, flags, 7, 8).bytes().to_vec();
         bytes[12] = (5 + options.len() as u8 / 4) << 4;
         bytes.extend_from_slice(options);
         bytes.extend([0; 5]);
@@ -247,7 +248,7 @@ fn options_are_read_as_far_as_they_go() {
     ] {
         assert_eq!(read(SYN, &wrong).scale, None, "{wrong:?}");
     }
-    let header = wire::tcp::Header::new(1, 2, SYN, 7, 8);
+    let header = Header::new(1, 2, SYN, 7, 8);
     for offset in [0, 4, 6, 15] {
         let mut bytes = *header.bytes();
         bytes[12] = offset << 4;
@@ -513,4 +514,128 @@ fn packets_and_bytes_are_counted_beside_the_windows() {
     assert_eq!((session.packets, session.bytes), ([1, 2], [60, 1540]));
     assert_eq!(all.pass(Original, data(A1, B1, 1000)), State::Established);
     assert_eq!(Session::of(&Annex::default()).packets, [0, 0]);
+}
+
+/// A number near another one, or at the edge of a window from it.
+fn near(random: &mut Random, of: u32, window: u32) -> u32 {
+    let edges = [
+        0,
+        window,
+        window.wrapping_neg(),
+        66_000,
+        66_000u32.wrapping_neg(),
+    ];
+    let edge = edges[random.below(5) as usize];
+    let by = random.below(5).wrapping_sub(2);
+    of.wrapping_add(edge).wrapping_add(by)
+}
+
+/// Two ends that have sent something, or one that has not, as words of an annex.
+fn random_annex(random: &mut Random) -> Annex {
+    let mut annex = Annex::default();
+    for end in 0..2 {
+        let sent = [random.word(), 5, 0u32.wrapping_sub(5)][random.below(3) as usize];
+        let window = [0, 1, 1000, 66_000, 70_000, 1 << 30][random.below(6) as usize];
+        let may_send = near(random, sent, window);
+        let scale = [0, 1 << 7, 1 << 7 | 3, 1 << 7 | 14][random.below(4) as usize];
+        annex.0[2 * end] = u64::from(may_send) << 32 | u64::from(sent);
+        annex.0[2 * end + 1] = scale << 32 | u64::from(window);
+    }
+    annex
+}
+
+#[test]
+fn the_short_way_is_that_of_the_rules() {
+    let mut random = Random::new(1);
+    let (mut short, mut refused) = (0, 0);
+    for n in 0..2_000_000u32 {
+        let tcp = State::ALL
+            .map(|state| state.is_tcp())
+            .iter()
+            .filter(|is| **is)
+            .count() as u32;
+        let state = State::ALL[random.below(tcp) as usize];
+        let direction = [Original, Reply][n as usize % 2];
+        let annex = random_annex(&mut random);
+        let [from, to] = [direction, direction.other()].map(|end| annex.0[2 * end as usize]);
+        let window = |of: Direction| annex.0[2 * of as usize + 1] as u32;
+        let flags = match random.below(3) {
+            0 => random.word() as u8,
+            1 => ACK,
+            _ => PSH | ACK,
+        };
+        let len = [0, 0, 1, 1000][random.below(4) as usize];
+        let base = [from as u32, (from >> 32) as u32][random.below(2) as usize];
+        let segment = Segment {
+            seq: near(&mut random, base, window(direction.other())).wrapping_sub(len),
+            ack: near(&mut random, to as u32, window(direction)),
+            len,
+            window: [0, 1, 500, u16::MAX][random.below(4) as usize],
+            flags,
+            scale: None,
+        };
+        let mut by_rules = annex;
+        let rules = Session::of_mut(&mut by_rules).follow(state, direction, &segment);
+        let stays = rules == Ok(Verdict::Pass(state));
+        let goes_on = Session::of(&annex).goes_on(state, direction, &segment);
+        let what = format!("{state:?}, {direction:?}, {segment:?}, {annex:x?}: {rules:?}");
+        if goes_on {
+            let mut shortly = annex;
+            Session::of_mut(&mut shortly).go_on(direction, &segment);
+            assert!(stays && shortly == by_rules, "{what}");
+            short += 1;
+        }
+        // What it leaves to the rules has other flags, or is at an end of the connection.
+        let is_plain = flags & (SYN | ACK | RST | FIN) == ACK && window(direction) != 0;
+        if is_plain && state != State::None && !state.is_opening() {
+            assert_eq!(goes_on, stays, "{what}");
+            refused += u32::from(!stays);
+        }
+    }
+    assert!(short > 30_000 && refused > 100_000, "{short}, {refused}");
+}
+
+#[test]
+fn the_short_way_changes_no_windows_of_other_protocols() {
+    let segment = Segment::skim(&Header::new(1, 2, ACK, 3, 4), 8, false);
+    let zeros = Segment {
+        window: 0,
+        ..self::segment(0, 0, 0)
+    };
+    assert_eq!(segment, (zeros, true));
+    for state in State::ALL.into_iter().filter(|state| !state.is_tcp()) {
+        for direction in [Original, Reply] {
+            let mut annex = Annex::default();
+            let session = Session::of_mut(&mut annex);
+            let stays = step(state, direction, 0) == Step::To(state);
+            assert_eq!(session.goes_on(state, direction, &zeros), stays);
+            session.go_on(direction, &zeros);
+            assert_eq!(annex, Annex::default());
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_skimmed_is_the_one_that_is_read() {
+    let mut random = Random::new(1);
+    let mut whole = 0;
+    for _ in 0..100_000 {
+        let bytes: Vec<u8> = (0..80).map(|_| random.word() as u8).collect();
+        let len = random.below(81) as usize;
+        let (header, _) = Header::parse(&bytes).expect("it is long enough");
+        let (segment, is_whole) = Segment::skim(header, len as u32, true);
+        let read = Segment::read(&bytes[..len]);
+        assert_eq!(read.is_some(), is_whole);
+        if let Some(read) = read {
+            assert_eq!(
+                segment,
+                Segment {
+                    scale: None,
+                    ..read
+                }
+            );
+            whole += 1;
+        }
+    }
+    assert!(whole > 10_000, "{whole}");
 }
