@@ -168,9 +168,11 @@ fn policies_that_change_stop_what_they_no_longer_allow_and_nothing_else() {
     assert!(passes(&mut lab, 1, &udp(FAR)));
 }
 
-/// The packets of a connection between the two interfaces, in their order; by the first ones it is
-/// established.
-fn connection(protocol: u8, is4: bool) -> (Vec<(u16, Packet)>, [(u16, Packet); 2]) {
+/// A packet, and the interface that it comes in by.
+type Coming = (u16, Packet);
+
+/// The packets that establish a connection between the two interfaces, and one more of each end.
+fn connection(protocol: u8, is4: bool) -> ([Coming; 3], [Coming; 2]) {
     let [near6, far6] = [ip6_nodes::NEAR, ip6_nodes::FAR].map(ip6_nodes::address);
     let packet = |forth: bool, flags: u8, seq: u32, ack: u32| {
         let ends4 = [(addr(1, 2), 1025), (FAR, 12)];
@@ -185,7 +187,7 @@ fn connection(protocol: u8, is4: bool) -> (Vec<(u16, Packet)>, [(u16, Packet); 2
         let id = if forth { 1 } else { 2 };
         (id, packet.macs(host_mac(id, 2), own_mac(id)))
     };
-    let opening = vec![
+    let opening = [
         packet(true, SYN, 100, 0),
         packet(false, SYN | ACK, 900, 101),
         packet(true, ACK, 101, 901),
