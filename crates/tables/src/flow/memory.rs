@@ -4,7 +4,7 @@ use std::io;
 
 use super::bucket::{Bucket, SLOTS};
 use super::queue::Queue;
-use super::{Annex, Entry, Second};
+use super::{Flow, Second};
 use crate::mem::Array;
 
 /// Sizes of a flow table.
@@ -74,8 +74,7 @@ impl Sizes {
 pub struct Memory {
     pub(super) sizes: Sizes,
     pub(super) buckets: Array<Bucket>,
-    pub(super) entries: Array<Entry>,
-    pub(super) annexes: Array<Annex>,
+    pub(super) flows: Array<Flow>,
     pub(super) seconds: Array<Second>,
     pub(super) queue: Queue,
 }
@@ -92,8 +91,7 @@ impl Memory {
         Ok(Memory {
             sizes,
             buckets: Array::mapped(sizes.buckets())?,
-            entries: Array::mapped(flows)?,
-            annexes: Array::mapped(flows)?,
+            flows: Array::mapped(flows)?,
             seconds: Array::mapped(flows)?,
             queue: Queue::new(Array::mapped(sizes.embryonic as usize)?),
         })

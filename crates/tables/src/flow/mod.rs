@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | index | buckets of a line, 16 slots each: 7 bits of the key's hash, whether it is the second key, 24 bits of the number. A key that finds its bucket full goes into another one, which the tag leads to; if that is full too, a slot there moves to its own other one (Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter", CoNEXT 2014) |
 //! | [`Entry`] | a line: the key and what each packet needs |
-//! | [`Annex`] | a line of the user's own |
+//! | [`Annex`] | a line of the user's own, beside it |
 //! | second keys | a line for each flow that has one: those of translated packets |
 //!
 //! It is made for nodes that pass over their packets three times, so that all of them wait for
@@ -115,6 +115,17 @@ impl Entry {
 #[repr(C, align(64))]
 pub struct Annex(pub [u64; 8]);
 
+/// A flow. Its lines lie side by side: they are needed together, and so are in one page, and in one
+/// row of memory.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(128))]
+struct Flow {
+    entry: Entry,
+    annex: Annex,
+}
+
+const _: () = assert!(size_of::<Flow>() == 128);
+
 /// The second key of a flow, in a line of its own.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -124,10 +135,7 @@ struct Second {
 
 // SAFETY: numbers, and padding.
 #[allow(unsafe_code)]
-unsafe impl Zeroed for Entry {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Zeroed for Annex {}
+unsafe impl Zeroed for Flow {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
 unsafe impl Zeroed for Second {}

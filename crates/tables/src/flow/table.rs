@@ -4,7 +4,7 @@
 use super::bucket::{Bucket, SLOTS, Slot, Tag};
 use super::queue::Reference;
 use super::{
-    Annex, EMBRYONIC, Entry, Hasher, Key, LIVE, Memory, Refused, SECOND, Second, Sizes, USE,
+    Annex, EMBRYONIC, Entry, Flow, Hasher, Key, LIVE, Memory, Refused, SECOND, Second, Sizes, USE,
 };
 use crate::mem::prefetch;
 
@@ -146,17 +146,15 @@ impl Flows {
 
     /// All flows with their numbers, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry, &Annex)> {
-        let used = self.memory.entries.iter().zip(&self.memory.annexes[..]);
-        let used = (0..self.used).zip(used);
-        used.filter_map(|(number, (entry, annex))| {
-            entry.is_live().then_some((number, entry, annex))
-        })
+        let used = (0..self.used).zip(&self.memory.flows[..]);
+        let live = used.filter(|(_, flow)| flow.entry.is_live());
+        live.map(|(number, flow)| (number, &flow.entry, &flow.annex))
     }
 
     /// Those of all flows that are or were there, to be changed.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        let used = self.used as usize;
-        self.memory.entries.iter_mut().take(used)
+        let used = self.memory.flows.iter_mut().take(self.used as usize);
+        used.map(|flow| &mut flow.entry)
     }
 
     /// What hashes its keys.
@@ -250,16 +248,17 @@ impl Flows {
     /// Asks the processor for an entry and its annex; the number need not be good.
     #[inline(always)]
     fn prefetch_entry(&self, number: u32) {
-        let number = number as usize;
-        prefetch(self.memory.entries.as_ptr().wrapping_add(number));
-        prefetch(self.memory.annexes.as_ptr().wrapping_add(number));
+        let flow: *const Flow = self.memory.flows.as_ptr().wrapping_add(number as usize);
+        let lines: *const Entry = flow.cast();
+        prefetch(lines);
+        prefetch(lines.wrapping_add(1));
     }
 
     /// The key that a slot leads to.
     #[inline(always)]
     fn key(&self, slot: Slot) -> &Key {
         let number = slot.number() as usize;
-        let first = &self.memory.entries[number].key;
+        let first = &self.memory.flows[number].entry.key;
         let second = &self.memory.seconds[number].key;
         if slot.is_second() { second } else { first }
     }
@@ -316,16 +315,15 @@ impl Flows {
     /// If the table has no such number; here and below.
     #[inline(always)]
     pub fn at(&self, number: u32) -> (&Entry, &Annex) {
-        let number = number as usize;
-        (&self.memory.entries[number], &self.memory.annexes[number])
+        let flow = &self.memory.flows[number as usize];
+        (&flow.entry, &flow.annex)
     }
 
     /// The same, to be changed.
     #[inline(always)]
     pub fn at_mut(&mut self, number: u32) -> (&mut Entry, &mut Annex) {
-        let number = number as usize;
-        let memory = &mut self.memory;
-        (&mut memory.entries[number], &mut memory.annexes[number])
+        let flow = &mut self.memory.flows[number as usize];
+        (&mut flow.entry, &mut flow.annex)
     }
 
     /// The second key of a flow.
@@ -342,7 +340,7 @@ impl Flows {
 
     /// The number of a flow that was kept, unless it has gone.
     pub fn follow(&self, kept: Reference) -> Option<u32> {
-        let entry = self.memory.entries.get(kept.number as usize)?;
+        let entry = &self.memory.flows.get(kept.number as usize)?.entry;
         (entry.is_live() && entry.uses() == kept.uses).then_some(kept.number)
     }
 

@@ -592,8 +592,7 @@ fn sizes_are_checked_and_counted() {
     };
     let memory = Memory::mapped(sizes).unwrap();
     let bytes = size_of_val(&memory.buckets[..])
-        + size_of_val(&memory.entries[..])
-        + size_of_val(&memory.annexes[..])
+        + size_of_val(&memory.flows[..])
         + size_of_val(&memory.seconds[..500_000])
         + 8 * sizes.embryonic as usize;
     assert_eq!(sizes.bytes(), bytes as u64);
