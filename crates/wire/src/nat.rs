@@ -61,7 +61,7 @@ impl Changed {
     fn update(self, checksum: u16) -> u16 {
         let sum = u32::from(!checksum) + self.0;
         let sum = (sum & 0xffff) + (sum >> 16);
-        !((sum & 0xffff) + (sum >> 16)) as u16
+        (!((sum & 0xffff) + (sum >> 16)) & 0xffff) as u16
     }
 }
 
@@ -132,8 +132,9 @@ fn change(packet: &mut [u8], end: End, to: Place) -> Option<Changed> {
         End::Source => ip4::at::SRC,
         End::Destination => ip4::at::DST,
     };
-    let high = set(packet, at, (to.address >> 16) as u16);
-    let address = high.and(set(packet, at + 2, to.address as u16));
+    let [a, b, c, d] = to.address.to_be_bytes();
+    let high = set(packet, at, u16::from_be_bytes([a, b]));
+    let address = high.and(set(packet, at + 2, u16::from_be_bytes([c, d])));
     let sum = update(packet, IP_CHECKSUM_AT, false, address);
     let changed = address.and(sum);
     if is_later {

@@ -16,6 +16,7 @@ use tables::flow;
 
 use crate::context::Cx;
 use crate::event::events;
+use crate::firewall::flows::walks;
 use crate::firewall::{self, Tracker};
 use crate::limits::Limits;
 use crate::router::{Router, graph};
@@ -53,6 +54,10 @@ pub(super) fn run(
     // Whoever would hear of events and samples is gone at the end.
     let (events, _events) = events();
     let (samples, _samples) = sflow::samples(capacity);
+    // Nobody asks about its flows.
+    let (walker, _ends) = walks();
+    let asked = (walker, Arc::default());
+    let tracker = Tracker::new(flow::Sizes::of(16), firewall::hasher(), (0, 1), asked)?;
     let mut cx = Cx::new(
         state.policies.rewind(),
         state,
@@ -60,7 +65,7 @@ pub(super) fn run(
         Arc::new(Limits::new(capacity)),
         (events, samples),
         graph.counters().interfaces,
-        Tracker::new(flow::Sizes::of(16), firewall::hasher(), (0, 1))?,
+        tracker,
     );
     cx.stations = state.bridges.stations.apart();
     let waker = Waker::new()?;

@@ -14,6 +14,7 @@
 //! pass, the flow is over.
 
 mod compiled;
+mod entry;
 mod family;
 pub mod flows;
 mod handoff;

@@ -13,8 +13,9 @@ use wire::tcp;
 
 use super::State;
 use super::compiled::{Compiled, Verdict};
+use super::entry::Interfaces;
 use super::family::{self, Family, Way};
-use super::tracker::{Follows, Interfaces, Plain, Seen, Tracker};
+use super::tracker::{Follows, Plain, Seen, Tracker};
 use crate::acl::Direction;
 use crate::context::Cx;
 use crate::flow::key::Kind;

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use graph::Pkt;
 use tables::flow::{Entry, Flows, Hasher, Key, Memory, Refused, Sizes};
 use wire::tcp::{ACK, FIN, RST, SYN};
 use wire::{icmp4, icmp6};
 
 use super::State;
-use super::flows::{Counters, SWAPPED, Walker};
+use super::entry::{Interfaces, SWAPPED};
+use super::flows::{Counters, Walker};
 use crate::flow::key::Kind;
 use crate::flow::state::{Step, step};
 use crate::flow::tcp::{Invalid, Midstream, Segment, Session, Verdict};
@@ -71,22 +71,6 @@ pub(super) struct Seen<'a> {
     /// From its IP header on.
     pub bytes: u32,
     pub interfaces: Interfaces,
-}
-
-/// The interfaces that a packet uses: where it came in, where it leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Interfaces(u32);
-
-impl Interfaces {
-    #[inline(always)]
-    pub fn of(p: &Pkt<'_>) -> Self {
-        Interfaces(u32::from(p.rx_if) | u32::from(p.tx_if()) << 16)
-    }
-
-    /// Each of them.
-    pub const fn both(self) -> [u16; 2] {
-        [self.0 as u16, (self.0 >> 16) as u16]
-    }
 }
 
 /// A packet as [`Tracker::pass`] is to know it.

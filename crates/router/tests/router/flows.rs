@@ -545,7 +545,7 @@ fn flows_are_printed() {
     assert_eq!(
         shown.to_string(),
         "udp 10.9.1.2:1025 > 48.1.0.3:53 udp-replied idle 5 s, 115 s left, worker-0
-    ? > ? packets 1 bytes 28; replies eth2 > eth1 packets 1 bytes 28
+    eth1 > eth2 packets 1 bytes 28; replies eth2 > eth1 packets 1 bytes 28
 tcp [2001:db8:9::9]:5 > [2001:db8:4800::1]:443 syn-sent idle 5 s, 115 s left, worker-0
     eth1 > eth2 packets 1 bytes 60; replies ? > ? packets 0 bytes 0
 2 flows match

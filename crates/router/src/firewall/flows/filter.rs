@@ -6,10 +6,8 @@ use std::ops::RangeInclusive;
 use tables::flow::Entry;
 
 use crate::change::{InterfaceId, Prefix};
+use crate::firewall::entry::{Interfaces, SWAPPED};
 use crate::flow::{State, key};
-
-/// A bit of [`Entry::flags`]: the first packet's source was the second end of the key.
-pub(in crate::firewall) const SWAPPED: u8 = 1;
 
 /// Ports from the first to the last, 0 to 65535. ICMP echoes have their identifier as both ports;
 /// where there are none, both are 0.
@@ -35,7 +33,7 @@ pub struct Filter {
     pub port: Option<Ports>,
     /// State of the connection.
     pub state: Option<State>,
-    /// An interface that policies let it come or leave by, in either direction.
+    /// An interface that it comes or leaves by, in either direction.
     pub interface: Option<InterfaceId>,
     /// The worker that holds it, from 0.
     pub worker: Option<usize>,
@@ -45,7 +43,8 @@ impl Filter {
     /// True if a flow is among them, whatever worker holds it.
     pub(super) fn matches(&self, entry: &Entry) -> bool {
         let state = |state: State| State::from_number(entry.state) == state;
-        let interface = |interface| entry.approved.contains(&interface);
+        let both = entry.interfaces.map(|of| Interfaces(of).both());
+        let interface = |interface| both.as_flattened().contains(&interface);
         self.state.is_none_or(state)
             && self.interface.is_none_or(interface)
             && (self.has_no_ends() || self.matches_ends(entry))

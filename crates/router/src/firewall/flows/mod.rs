@@ -15,7 +15,6 @@ mod walk;
 pub(crate) use asker::Asker;
 pub use asker::{Answer, NotAsked};
 pub(crate) use counters::Counters;
-pub(super) use filter::SWAPPED;
 pub use filter::{Filter, Ports};
 pub use walk::{By, MOST, Question, What};
 pub(crate) use walk::{Walker, walks};

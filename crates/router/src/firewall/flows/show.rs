@@ -9,6 +9,7 @@ use wire::ip;
 use super::asker::Answer;
 use super::filter::ends;
 use super::walk::{Row, What};
+use crate::firewall::entry::Interfaces;
 use crate::flow::State;
 use crate::show::text;
 use crate::{InterfaceId, Router, worker_name};
@@ -190,7 +191,9 @@ impl Answer {
 fn flow(router: &Router, worker: usize, row: &Row) -> Flow {
     let ([source, destination], protocol) = ends(&row.entry);
     let name = |interface: InterfaceId| (interface != 0).then(|| text::name(router, interface));
-    let [input, output, reply_input, reply_output] = row.entry.approved.map(name);
+    let uses = row.entry.interfaces;
+    let [[input, output], [reply_input, reply_output]] =
+        uses.map(|of| Interfaces(of).both().map(name));
     let ([packets, reply_packets], [bytes, reply_bytes]) = (row.session.packets, row.session.bytes);
     Flow {
         protocol,

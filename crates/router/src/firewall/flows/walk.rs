@@ -230,6 +230,7 @@ mod tests {
     use tables::flow::{Hasher, Memory, Sizes};
 
     use super::*;
+    use crate::firewall::entry::SWAPPED;
     use crate::flow::key;
 
     /// A table that is full of so many UDP flows.
@@ -246,7 +247,7 @@ mod tests {
             let number = flows.insert(key, hash, 0, |_, _, _| ());
             let (entry, annex) = flows.at_mut(number.expect("there is room"));
             entry.state = State::Udp as u8;
-            entry.flags = if swapped { super::super::SWAPPED } else { 0 };
+            entry.flags = if swapped { SWAPPED } else { 0 };
             Session::of_mut(annex).bytes[0] = u64::from(n.wrapping_mul(0x9e37_79b9));
         }
         flows
