@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use graph::Command;
 use router::l2::show;
 use router::{ArpRequests, BridgeDomain, Change, Interface, Kind, L2, Tags};
 use tables::random::Random;
@@ -133,22 +132,11 @@ fn as_a_table_that_learns() {
 fn tags_are_taken_out_and_put_in() {
     let mut lab = lab();
     let tagged = |tags: &[u8], frame: &[u8]| [&frame[..12], tags, &frame[12..]].concat();
-    for (id, parent, tags) in [
+    for sub in [
         (11, 1, Tags::one(100)),
         (12, 2, Tags::two(200, 300).with_service()),
     ] {
-        for worker in &mut lab.router.workers {
-            assert!(worker.command(Command::Egress(id, parent)).is_ok());
-        }
-        lab.apply(vec![Change::InterfaceSet(Interface {
-            kind: Kind::Sub {
-                parent,
-                tags,
-                host: None,
-            },
-            l2: Some(L2::Bridge(DOMAIN)),
-            ..interface(id)
-        })]);
+        lab.sub(sub, Some(L2::Bridge(DOMAIN)));
     }
     let broadcast = frame(station(1), BROADCAST);
     lab.receive(1, [tagged(&[0x81, 0, 0, 100], &broadcast)]);

@@ -10,7 +10,7 @@ use graph::worker::Worker;
 use graph::{Command, Pool, TxPlacement, WorkerPort, cycles};
 use router::nodes::{self, Table};
 use router::{
-    Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
+    Address, Change, Cx, Grace, Interface, Kind, L2, Mac, Path, Prefix, Route, Router, Setup, Tags,
 };
 use tables::{Memory, Sizes};
 use wire::craft::Packet;
@@ -382,6 +382,22 @@ impl Lab {
             }
         }
         all
+    }
+
+    /// A sub-interface, whose packets leave by its parent.
+    pub fn sub(&mut self, (id, parent, tags): (u16, u16, Tags), l2: Option<L2>) {
+        for worker in &mut self.router.workers {
+            assert!(worker.command(Command::Egress(id, parent)).is_ok());
+        }
+        self.apply(vec![Change::InterfaceSet(Interface {
+            kind: Kind::Sub {
+                parent,
+                tags,
+                host: None,
+            },
+            l2,
+            ..interface(id)
+        })]);
     }
 
     /// What an interface says it has received, sent and dropped: packets and bytes, packets and

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use graph::Command;
 use router::acl::{Direction, Packets};
 use router::bond::{Headers, Spread};
 use router::vxlan::Tunnel;
@@ -163,19 +162,8 @@ fn cross_connect(lab: &mut Lab) {
     lab.plug(CROSSED, 0);
     lab.apply(vec![Change::InterfaceSet(interface(CROSSED))]);
     let [one, other] = CROSSED_SUBS;
-    for ((id, parent, tags), to) in [(one, other.0), (other, one.0)] {
-        for worker in &mut lab.router.workers {
-            assert!(worker.command(Command::Egress(id, parent)).is_ok());
-        }
-        lab.apply(vec![Change::InterfaceSet(Interface {
-            kind: Kind::Sub {
-                parent,
-                tags,
-                host: None,
-            },
-            l2: Some(L2::CrossConnect(to)),
-            ..interface(id)
-        })]);
+    for (sub, to) in [(one, other.0), (other, one.0)] {
+        lab.sub(sub, Some(L2::CrossConnect(to)));
     }
 }
 
