@@ -28,8 +28,8 @@ edges! {
         Flood => Node("l2-flood"),
         /// The interface has just left the domain.
         NotMember => Drop("interface is in no bridge domain"),
-        /// It claims to come from many.
-        GroupSource => Drop("source MAC is multicast"),
+        /// It claims to come from many, or from nobody.
+        BadSource => Drop("source MAC is multicast or zero"),
         /// Its source is configured on another interface.
         Moved => Drop("source MAC is fixed on another interface"),
         /// Its destination is where it comes from.
@@ -97,8 +97,8 @@ impl Stage<Cx> for Forward {
             return Next::NotMember;
         };
         let (destination, source) = (mac(p, 0), mac(p, 6));
-        if source & GROUP != 0 {
-            return Next::GroupSource;
+        if (source & GROUP != 0) | (source == 0) {
+            return Next::BadSource;
         }
         let key = Key::new(number, source);
         match cx.stations.find(key) {

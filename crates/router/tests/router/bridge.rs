@@ -88,7 +88,8 @@ fn frames_go_where_their_destination_was_seen() {
     assert_eq!(lab.bridged(3, &frame(station(3), b)), NOBODY);
     assert_eq!(lab.edge("l2-forward", "SameInterface"), 1);
     assert_eq!(lab.bridged(1, &frame([3, 0, 0, 0, 0, 1], b)), NOBODY);
-    assert_eq!(lab.edge("l2-forward", "GroupSource"), 1);
+    assert_eq!(lab.bridged(1, &frame([0; 6], b)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "BadSource"), 2);
     // Who is in no domain sees nothing of it.
     assert_eq!(lab.sent(5), Vec::<Vec<u8>>::new());
     lab.check_buffers(0);
