@@ -97,7 +97,7 @@ impl Stage<Cx> for Forward {
             return Next::NotMember;
         };
         let (destination, source) = (mac(p, 0), mac(p, 6));
-        if (source & GROUP != 0) | (source == 0) {
+        if (source & GROUP != 0) | (source << 16 == 0) {
             return Next::BadSource;
         }
         let key = Key::new(number, source);
