@@ -9,7 +9,6 @@ use indicatif::ProgressBar;
 
 use lab::compare::plan::{self, Depth};
 use lab::compare::{self, Options, Progress, Step};
-use lab::power::Meter;
 use lab::{invocation, needs, unprivileged};
 use report::model::{LabResult, Run};
 use report::{html, text};
@@ -17,6 +16,7 @@ use sandbox::cleanup;
 
 use crate::load::progress;
 use crate::output;
+use crate::power_meter::PowerMeter;
 
 /// Compare router and kernel in a laboratory of network namespaces: the highest rate with next to no
 /// loss, and its cost.
@@ -44,10 +44,8 @@ pub struct Lab {
     /// Measure latency under load, too: at 10, 50 and 90 % of each highest rate [with --full: always]
     #[arg(long)]
     latency: bool,
-    /// Shell command that prints the watts that the machine takes at the moment [default: the
-    /// processors' own counters, if they have some]
-    #[arg(long, value_name = "COMMAND")]
-    power_meter: Option<String>,
+    #[command(flatten)]
+    meter: PowerMeter,
     /// Write all results as JSON; with -, to standard output, and the table to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -77,7 +75,7 @@ impl Lab {
             depth,
             rounds: self.rounds.unwrap_or(depth.rounds()),
             exe: invocation::parshall()?,
-            meter: Meter::find(self.power_meter.clone())?,
+            meter: self.meter.find()?,
             latency: (self.latency || self.full).then_some(LATENCY_TRIAL),
         };
         for file in self.json.iter().chain(&self.output) {

@@ -12,6 +12,7 @@ mod laboratory;
 mod load;
 mod matrix;
 mod output;
+mod power_meter;
 mod report;
 mod run;
 mod top;

@@ -9,7 +9,6 @@ use lab::matrix::command::Pending;
 use lab::matrix::file::Plan;
 use lab::matrix::journal::Journal;
 use lab::matrix::{self, Tools};
-use lab::power::Meter;
 use lab::{invocation, needs};
 use report::compare::Confidence;
 use report::html;
@@ -18,6 +17,7 @@ use sandbox::cleanup;
 
 use crate::laboratory::{Shown, alone};
 use crate::output;
+use crate::power_meter::PowerMeter;
 
 /// Measure many configurations of a device many times, in random order: what a route, a rule or a
 /// byte costs
@@ -43,10 +43,8 @@ pub struct Matrix {
     /// Level of confidence: 80, 90, 95, 98, 99 or 99.5 percent
     #[arg(short = 'c', value_name = "PERCENT", default_value = "95")]
     confidence: Confidence,
-    /// Shell command that prints the watts that the machine takes at the moment [default: the
-    /// processors' own counters, if they have some]
-    #[arg(long, value_name = "COMMAND")]
-    power_meter: Option<String>,
+    #[command(flatten)]
+    meter: PowerMeter,
     /// Only say what would be run
     #[arg(long)]
     dry_run: bool,
@@ -85,7 +83,7 @@ impl Matrix {
         };
         let mut journal = Journal::open(&journal(&json), &text, self.seed)?;
         say_begin(&journal);
-        let (pending, meter) = (Pending::default(), Meter::find(self.power_meter.clone())?);
+        let (pending, meter) = (Pending::default(), self.meter.find()?);
         pending.on_signal()?;
         let tools = Tools {
             exe: &exe,

@@ -140,9 +140,35 @@ pub fn ip4(header: &[u8; 20]) -> u16 {
 /// 3).
 #[inline(always)]
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
-    let sum = !checksum as u32 + !old as u32 + new as u32;
-    let sum = (sum & 0xffff) + (sum >> 16);
-    (!((sum & 0xffff) + (sum >> 16)) & 0xffff) as u16
+    Changed::word(old, new).update(checksum)
+}
+
+/// What a change of words does to a checksum of them: the ones' complement sum of all that has gone,
+/// complemented, and of all that has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Changed(u32);
+
+impl Changed {
+    /// A word went from `old` to `new`.
+    #[inline(always)]
+    pub const fn word(old: u16, new: u16) -> Self {
+        Changed(!old as u32 + new as u32)
+    }
+
+    /// And what another change does: a few thousand in all.
+    #[inline(always)]
+    #[must_use]
+    pub const fn and(self, other: Changed) -> Self {
+        Changed(self.0 + other.0)
+    }
+
+    /// The checksum afterwards (RFC 1624, equation 3).
+    #[inline(always)]
+    pub const fn update(self, checksum: u16) -> u16 {
+        let sum = !checksum as u32 + self.0;
+        let sum = (sum & 0xffff) + (sum >> 16);
+        (!((sum & 0xffff) + (sum >> 16)) & 0xffff) as u16
+    }
 }
 
 /// The checksum of an IPv4 header whose TTL is one less. Where the sum comes to 0xffff the result

@@ -50,6 +50,8 @@ pub mod at {
     pub const TOTAL_LEN: usize = offset_of!(Header, total_len);
     /// [`Header::proto`].
     pub const PROTO: usize = offset_of!(Header, proto);
+    /// [`Header::checksum`].
+    pub const CHECKSUM: usize = offset_of!(Header, checksum);
     /// [`Header::src`].
     pub const SRC: usize = offset_of!(Header, src);
     /// [`Header::dst`].

@@ -1,8 +1,7 @@
 //! Translation of the addresses and ports of an IPv4 packet (RFC 3022 section 4.1), and of the packet
 //! that an ICMP error quotes (RFC 5508 section 4.2). Checksums follow by what has changed (RFC 1624).
 
-use std::mem::offset_of;
-
+use crate::checksum::Changed;
 use crate::{icmp4, ip, ip4, tcp, udp};
 
 /// An end of a packet.
@@ -37,33 +36,12 @@ pub struct Place {
 /// True if the ports of a protocol can be translated. SCTP's cannot: its checksum is no sum, so that
 /// all of its packet would have to be read (RFC 9260 section 6.8).
 #[inline(always)]
-pub const fn has_ports(protocol: u8) -> bool {
+pub const fn translates_ports(protocol: u8) -> bool {
     matches!(protocol, ip::TCP | ip::UDP | ip::UDP_LITE | ip::ICMP)
 }
 
 /// Where the identifier of an ICMP echo is (RFC 792).
 const IDENTIFIER_AT: usize = 4;
-const IP_CHECKSUM_AT: usize = 10;
-const _: () = assert!(IP_CHECKSUM_AT == ip4::at::SRC - 2 && offset_of!(ip4::Header, proto) == 9);
-
-/// What a change of words does to a checksum of them: the ones' complement sum of all that has gone,
-/// complemented, and of all that has come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Changed(u32);
-
-impl Changed {
-    #[inline(always)]
-    fn and(self, other: Changed) -> Changed {
-        Changed(self.0 + other.0)
-    }
-
-    #[inline(always)]
-    fn update(self, checksum: u16) -> u16 {
-        let sum = u32::from(!checksum) + self.0;
-        let sum = (sum & 0xffff) + (sum >> 16);
-        (!((sum & 0xffff) + (sum >> 16)) & 0xffff) as u16
-    }
-}
 
 /// Writes a word; nothing if it lies beyond the end.
 #[inline(always)]
@@ -74,7 +52,7 @@ fn set(bytes: &mut [u8], at: usize, word: u16) -> Changed {
     };
     let old = u16::from_be_bytes(*place);
     *place = word.to_be_bytes();
-    Changed(u32::from(!old) + u32::from(word))
+    Changed::word(old, word)
 }
 
 /// Updates the checksum at a place, if it is there. UDP's 0 says that there is none.
@@ -92,7 +70,7 @@ fn update(bytes: &mut [u8], at: usize, is_udp: bool, changed: Changed) -> Change
 }
 
 /// Gives an end of a packet, whose bytes begin with its header, another address, and another port if
-/// its protocol's can be translated ([`has_ports`]; of ICMP, those of an echo and of its reply) and it
+/// its protocol's can be translated ([`translates_ports`]; of ICMP, those of an echo and of its reply) and it
 /// is no later fragment. False, with the packet as it was, if its header is cut off.
 #[inline]
 pub fn translate(packet: &mut [u8], end: End, to: Place) -> bool {
@@ -135,7 +113,7 @@ fn change(packet: &mut [u8], end: End, to: Place) -> Option<Changed> {
     let [a, b, c, d] = to.address.to_be_bytes();
     let high = set(packet, at, u16::from_be_bytes([a, b]));
     let address = high.and(set(packet, at + 2, u16::from_be_bytes([c, d])));
-    let sum = update(packet, IP_CHECKSUM_AT, false, address);
+    let sum = update(packet, ip4::at::CHECKSUM, false, address);
     let changed = address.and(sum);
     if is_later {
         return Some(changed);
@@ -242,7 +220,7 @@ mod tests {
                 let mut port = [from.port, to.port];
                 match protocol {
                     ip::ICMP => port = [other.port; 2],
-                    protocol if has_ports(protocol) => port[end as usize] = other.port,
+                    protocol if translates_ports(protocol) => port[end as usize] = other.port,
                     _ => {}
                 }
                 let mut ends = [from.address, to.address];

@@ -2,18 +2,10 @@
 
 use std::time::Instant;
 
-use clap::Args;
 use lab::power::{self, Meter, Metering};
 use serde_json::{Value, json};
 
-/// The source of the energy.
-#[derive(Args, Debug, Default)]
-pub struct PowerMeter {
-    /// Shell command that prints the watts that the machine takes at the moment [default: the
-    /// processors' own counters, if they have some]
-    #[arg(long, value_name = "COMMAND")]
-    power_meter: Option<String>,
-}
+use crate::power_meter::PowerMeter;
 
 /// The energy of a test: of the times between [`Energy::start`] and [`Energy::end`].
 #[derive(Debug)]
@@ -50,7 +42,7 @@ impl Energy {
     /// The command fails, or prints something that is no number.
     pub fn by(meter: &PowerMeter) -> Result<Self, sandbox::Error> {
         Ok(Self {
-            meter: Meter::find(meter.power_meter.clone())?,
+            meter: meter.find()?,
             running: None,
             spent: Spent::default(),
             failed: None,
@@ -134,9 +126,7 @@ mod tests {
     use super::*;
 
     fn energy(command: &str) -> Result<Energy, sandbox::Error> {
-        Energy::by(&PowerMeter {
-            power_meter: Some(command.to_owned()),
-        })
+        Energy::by(&PowerMeter::of(command))
     }
 
     #[test]

@@ -20,7 +20,6 @@ use loadgen::model::units::Pps;
 use report::model::Run;
 use session::{Spec, TestPorts};
 
-use super::energy::PowerMeter;
 use super::interrupt::Interrupt;
 use super::measured::{Measured, Measuring, Seen, Trials};
 use super::outcome;
@@ -32,6 +31,7 @@ use super::text::{self, percent};
 use super::traffic::{Pace, Sending, Traffic, duration, pace};
 use super::{rss, streams};
 use crate::output::{self, write_json};
+use crate::power_meter::PowerMeter;
 
 /// Send through a device under test and count what comes back: a ramp, or a search for its highest
 /// rate.

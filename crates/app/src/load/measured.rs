@@ -9,9 +9,10 @@ use report::model::{Machine, PortMode};
 use serde_json::{Value, json};
 use session::{Spec, TestPorts};
 
-use super::energy::{Energy, PowerMeter, Taken};
+use super::energy::{Energy, Taken};
 use super::progress::Progress;
 use super::traffic::{Sending, Traffic};
+use crate::power_meter::PowerMeter;
 
 /// A test that is being measured.
 pub struct Measuring {

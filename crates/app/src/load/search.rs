@@ -15,7 +15,6 @@ use loadgen::search::classify::Goal;
 use loadgen::search::{Limits, binary, mlrsearch, rfc2544, soak};
 use session::Spec;
 
-use super::energy::PowerMeter;
 use super::interrupt::Interrupt;
 use super::measured::{Measuring, Seen, Trials};
 use super::pairs::Pairs;
@@ -26,6 +25,7 @@ use super::text::{self, found};
 use super::traffic::{Pace, Sending, Traffic, duration, pace};
 use super::{rss, streams};
 use crate::output::{self, write_json};
+use crate::power_meter::PowerMeter;
 
 /// Search for what a device under test forwards: MLRsearch, the highest rate within a given time, a
 /// binary search, the tests of RFC 2544, or a soak.

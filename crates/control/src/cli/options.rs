@@ -54,7 +54,8 @@ pub(super) fn read(spec: &Spec, words: &[&str]) -> Result<Vec<Given>, Misunderst
         let names: Vec<&'static str> = all(spec).map(|option| option.name).collect();
         let known = || names.iter().map(|&name| name.to_owned()).collect();
         let unknown = || Misunderstood::Unknown(command(), (*word).to_owned(), known());
-        let name = choose(&names, word)?.ok_or_else(unknown)?;
+        let name = choose(&names, word).map_err(ambiguous(word))?;
+        let name = name.ok_or_else(unknown)?;
         if given.iter().any(|(before, _)| *before == name) {
             return Err(Misunderstood::Twice(command(), name.to_owned()));
         }
@@ -70,7 +71,7 @@ pub(super) fn read(spec: &Spec, words: &[&str]) -> Result<Vec<Given>, Misunderst
             return Err(Misunderstood::Incomplete(before, next));
         };
         fits(value, form)?;
-        let chosen = choose(choices(form), value)?;
+        let chosen = choose(choices(form), value).map_err(ambiguous(value))?;
         given.push((name, chosen.unwrap_or(value).to_owned()));
     }
     Ok(given)
@@ -100,8 +101,11 @@ pub(super) fn next(spec: &Spec, words: &[&str]) -> Vec<String> {
 /// The one of these words that this is, or is a beginning of.
 ///
 /// # Errors
-/// It is the beginning of several.
-fn choose(words: &[&'static str], given: &str) -> Result<Option<&'static str>, Misunderstood> {
+/// It is the beginning of several: these.
+pub(super) fn choose(
+    words: &[&'static str],
+    given: &str,
+) -> Result<Option<&'static str>, Vec<&'static str>> {
     if let Some(word) = words.iter().find(|word| **word == given) {
         return Ok(Some(word));
     }
@@ -113,10 +117,14 @@ fn choose(words: &[&'static str], given: &str) -> Result<Option<&'static str>, M
     match meant[..] {
         [] => Ok(None),
         [word] => Ok(Some(word)),
-        _ => {
-            let meant = meant.into_iter().map(str::to_owned).collect();
-            Err(Misunderstood::Ambiguous(given.to_owned(), meant))
-        }
+        _ => Err(meant),
+    }
+}
+
+fn ambiguous(given: &str) -> impl Fn(Vec<&'static str>) -> Misunderstood {
+    |meant| {
+        let meant = meant.into_iter().map(str::to_owned).collect();
+        Misunderstood::Ambiguous(given.to_owned(), meant)
     }
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use router::Mac;
 use router::explain::{Asked, Fields, Question};
 
-use super::begins;
+use super::options::{choose, protocol_number};
 use crate::config::registry;
 
 /// The words of the fields that an IP packet has, and its frame.
@@ -112,22 +112,13 @@ impl<'a> Given<'a> {
 
 /// The name that a word is, or a beginning of.
 fn name(word: &str) -> Result<&'static str, String> {
-    let all = || FIELDS.into_iter().chain([INTERFACE, HEX]);
-    if let Some(exact) = all().find(|name| *name == word) {
-        return Ok(exact);
-    }
-    let found: Vec<_> = all().filter(|name| begins(name, word)).collect();
-    match &*found {
-        [one] => Ok(one),
-        [] => {
-            let all: Vec<_> = [INTERFACE].into_iter().chain(FIELDS).chain([HEX]).collect();
-            let all = all.join(", ");
-            Err(format!(
-                "explain: a packet has no `{word}`; known here: {all}"
-            ))
-        }
-        several => Err(format!("explain: `{word}` could be {}", several.join(", "))),
-    }
+    let all: Vec<_> = [INTERFACE].into_iter().chain(FIELDS).chain([HEX]).collect();
+    let unknown = || {
+        let known = all.join(", ");
+        format!("explain: a packet has no `{word}`; known here: {known}")
+    };
+    let several = |meant: Vec<_>| format!("explain: `{word}` could be {}", meant.join(", "));
+    choose(&all, word).map_err(several)?.ok_or_else(unknown)
 }
 
 /// Understands the words of a packet.
@@ -240,7 +231,7 @@ fn protocol(given: &Given<'_>, is_ip4: bool) -> Result<u8, String> {
             match text {
                 // As the command `ping` has one name.
                 "icmp" => Some(icmp),
-                _ => text.parse().ok().or_else(|| registry::protocol(text)),
+                _ => protocol_number(text),
             }
         },
     )?;

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::Router;
 use crate::change::Kind;
+use crate::show::text::hex;
 
 pub use outcome::{Fate, Outcome};
 pub use packet::{Asked, Fields, Question, STRANGER};
@@ -106,7 +107,7 @@ pub fn explain(router: &Router, question: &Question) -> Result<Explained, Refuse
         interface: port.name.clone(),
         packet: packet::words(&frame),
         link: packet::link(&frame),
-        frame: way::hex(&frame),
+        frame: hex(&frame),
         outcomes: outcome::outcomes(router, &steps),
         steps,
         notes,

@@ -11,7 +11,7 @@ use crate::acl::{Direction, key};
 use crate::change::L2;
 use crate::icmp::Error;
 use crate::ip::show::{Path, Query, fib};
-use crate::show::text::name;
+use crate::show::text::{hex, name};
 use crate::show::trace::{node, note, reason};
 use crate::{InterfaceId, Mac, Router};
 
@@ -89,11 +89,6 @@ pub(super) fn steps(router: &Router, ran: &Ran) -> Vec<Step> {
         });
     }
     steps
-}
-
-/// Bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Nodes behind which a packet is the router's own.

@@ -27,6 +27,11 @@ pub(crate) fn heading(columns: &[(&str, usize)]) -> String {
     line.trim_end().to_owned()
 }
 
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The name of an interface, or its number where it has none.
 pub(crate) fn name(router: &Router, interface: InterfaceId) -> String {
     match router.state.links.interfaces.get(&interface) {

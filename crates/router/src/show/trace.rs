@@ -10,7 +10,7 @@ use graph::trace::{self, Names, Reader, Record};
 use graph::{Command, To};
 use wire::text::{Frame, Ip4, Ip6};
 
-use super::text::name;
+use super::text::{hex, name};
 use crate::ip::show::adjacency;
 use crate::{InterfaceId, Router, worker_name};
 
@@ -170,11 +170,7 @@ fn step(router: &Router, worker: &ExecutorCounters, r: &Record) -> Step {
         text,
         dropped,
         length: r.len,
-        bytes: r
-            .packet_bytes()
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect(),
+        bytes: hex(r.packet_bytes()),
     }
 }
 

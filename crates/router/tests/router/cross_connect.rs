@@ -1,6 +1,6 @@
 //! Cross connects: every frame crosses as it is, with the tags of the other end in place of its own.
 
-use graph::{Buffers, Command, Pkt, Stage};
+use graph::{Buffers, Pkt, Stage};
 use router::{Change, Interface, Kind, L2, Tags, eth, vlan};
 use tables::random::Random;
 use wire::craft::Packet;
@@ -67,11 +67,8 @@ fn lab() -> Lab {
 }
 
 fn with_subs(mut lab: Lab) -> Lab {
-    for (id, parent, _) in SUBS {
-        for worker in &mut lab.router.workers {
-            assert!(worker.command(Command::Egress(id, parent)).is_ok());
-        }
-        lab.apply(vec![Change::InterfaceSet(plain(id))]);
+    for sub in SUBS {
+        lab.sub(sub, None);
     }
     lab
 }

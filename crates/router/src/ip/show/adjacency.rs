@@ -10,7 +10,7 @@ use tables::special::Special;
 
 use crate::Router;
 use crate::family::Family;
-use crate::show::text::name;
+use crate::show::text::{hex, name};
 
 /// All adjacencies.
 #[derive(Debug, Clone, Serialize)]
@@ -71,7 +71,7 @@ pub(crate) fn adjacency(router: &Router, id: AdjacencyId) -> Option<Adjacency> {
         next_hop: a.next_hop,
         source: a.source,
         mtu: a.mtu,
-        rewrite: (kind == "rewrite").then(|| used.iter().map(|b| format!("{b:02x}")).collect()),
+        rewrite: (kind == "rewrite").then(|| hex(used)),
     })
 }
 
