@@ -9,7 +9,7 @@ use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
-use router::{Family, Router, acl, bond, firewall, ip, l2, neighbor, vxlan};
+use router::{Family, Router, acl, bond, firewall, ip, l2, nat, neighbor, vxlan};
 use tables::prefix::Prefix;
 
 use crate::daemon::Daemon;
@@ -110,6 +110,7 @@ fn answer(
             let shown = firewall::show::policies(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
+        Verb::ShowNat => give(&nat::show::nat(router), json),
         Verb::ShowFlows | Verb::ShowFlowsTop | Verb::ShowFlowsSummary | Verb::ClearFlows => {
             return daemon.flows.ask(ask, router).map(|()| None);
         }

@@ -1,18 +1,20 @@
-//! The access control lists and policies of the configuration, as the router has them.
+//! The access control lists, policies and translation rules of the configuration, as the router has
+//! them.
 
 use std::collections::BTreeMap;
 
 use control::config::rules::{self, Lists};
-use control::config::{Address, Desired, Fields, Policy, PrefixList, Term};
+use control::config::{Address, Desired, Fields, Nat, Policy, PrefixList, Term};
 use router::Change;
 
 use crate::routing::Routing;
 
-/// The ACLs and policies, and the prefix lists that they name.
+/// The ACLs, policies and translation rules, and the prefix lists that they name.
 pub struct Filters {
     lists: Lists,
     acls: BTreeMap<String, Vec<Term>>,
     policies: BTreeMap<String, Policy>,
+    nat: Nat,
 }
 
 impl Filters {
@@ -25,12 +27,16 @@ impl Filters {
             lists: config.prefixlists.clone(),
             acls: BTreeMap::new(),
             policies: BTreeMap::new(),
+            nat: Nat::default(),
         };
         for (name, acl) in &config.acls {
             filters.set_acl(name, Some(&acl.terms), routing)?;
         }
         for (name, policy) in &config.policies {
             filters.set_policy(name, Some(policy), routing)?;
+        }
+        if config.nat != Nat::default() {
+            filters.set_nat(&config.nat, routing)?;
         }
         Ok(filters)
     }
@@ -60,7 +66,7 @@ impl Filters {
         routing.configure(changes).map_err(|e| e.to_string())
     }
 
-    /// What the router has to hear of ACLs and policies that name a prefix list.
+    /// What the router has to hear of all that names a prefix list.
     fn naming(&self, list: &str) -> Result<Vec<Change>, String> {
         let names = |fields: &Fields| fields.lists().any(|name| name == list);
         let mut changes = Vec::new();
@@ -73,6 +79,9 @@ impl Filters {
             if policy.rules.iter().any(|rule| names(&rule.fields)) {
                 changes.push(self.policy(name, policy));
             }
+        }
+        if self.nat.fields().any(names) {
+            changes.push(Change::NatSet(rules::nat(&self.nat, &self.lists)));
         }
         Ok(changes)
     }
@@ -121,6 +130,17 @@ impl Filters {
         Ok(())
     }
 
+    /// Addresses are translated so from now on.
+    ///
+    /// # Errors
+    /// The router's.
+    pub fn set_nat(&mut self, nat: &Nat, routing: &mut Routing) -> Result<(), String> {
+        let change = Change::NatSet(rules::nat(nat, &self.lists));
+        routing.configure(vec![change]).map_err(|e| e.to_string())?;
+        self.nat = nat.clone();
+        Ok(())
+    }
+
     fn acl(&self, name: &str, terms: &[Term]) -> Result<Change, String> {
         let rules = rules::rules(terms, &self.lists);
         let rules = rules.map_err(|term| {
@@ -150,13 +170,15 @@ mod tests {
     fn a_prefix_list_changes_what_names_it_and_nothing_else() {
         let text = "prefixlists: { pp: { members: [ 10.0.0.0/8 ] }, qq: { members: [ 192.0.2.1, 192.0.2.2 ] } }\n\
                     acls: { aa: { terms: [ { action: deny, destination: pp } ] }, bb: { terms: [ { action: deny } ] } }\n\
-                    policies: { aa: { rules: [ { action: drop }, { action: accept, source: qq } ] }, bb: { rules: [ { action: accept, source: pp, destination: qq } ] }, cc: {} }";
+                    policies: { aa: { rules: [ { action: drop }, { action: accept, source: qq } ] }, bb: { rules: [ { action: accept, source: pp, destination: qq } ] }, cc: {} }\n\
+                    nat: { source: [ { source: qq, to: interface }, { to: none } ] }";
         let config = Config::parse("x", text).expect("valid");
         let acls = config.acls.into_iter().map(|(name, acl)| (name, acl.terms));
         let filters = Filters {
             lists: config.prefixlists,
             acls: acls.collect(),
             policies: config.policies.into_iter().collect(),
+            nat: config.nat,
         };
         // What is told: the name, and the matches of each rule.
         let told = |list: &str| {
@@ -166,6 +188,10 @@ mod tests {
                 Change::PolicySet { name, policy } => {
                     let rules = policy.rules.iter().map(|rule| rule.packets.len());
                     (format!("policy {name}"), rules.collect())
+                }
+                Change::NatSet(nat) => {
+                    let rules = nat.source.iter().map(|rule| rule.packets.len());
+                    ("nat".to_owned(), rules.collect())
                 }
                 other => panic!("{other:?}"),
             });
@@ -178,7 +204,11 @@ mod tests {
         );
         assert_eq!(
             told("qq"),
-            [wanted("policy aa", &[2, 2]), wanted("policy bb", &[2])]
+            [
+                wanted("policy aa", &[2, 2]),
+                wanted("policy bb", &[2]),
+                wanted("nat", &[2, 1])
+            ]
         );
         assert_eq!(told("zz"), []);
     }

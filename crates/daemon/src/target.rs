@@ -5,7 +5,7 @@ use std::io;
 
 use control::apply::Target;
 use control::config::desired::{self, Layer2, OpenPort};
-use control::config::{Address, Config, Desired, MTU, Sflow, State};
+use control::config::{Address, Config, Desired, MTU, Nat, Sflow, State};
 use control::netdev::{give_addresses, is_known};
 use control::netlink::{Kernel, KernelAddress};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
@@ -228,6 +228,11 @@ impl Daemon {
                 direction,
                 policy,
             } => self.set_policy(of, *direction, there.then_some(policy)),
+            Item::Nat(nat) => {
+                let none = Nat::default();
+                let nat = if there { nat } else { &none };
+                self.filters.set_nat(nat, &mut self.routing)
+            }
             Item::Sflow(settings) => self.set_sflow(there.then_some(settings)),
             Item::Sampled { of } => self.set_sampled(of, there),
             // Without effect: what is borrowed are addresses as any others; that members have the MTU

@@ -17,6 +17,8 @@ impl Flag {
     pub const OURS: Flag = Flag(1 << 2);
     /// The packet is in a tunnel of the router: it enters no other, nor leaves this one here.
     pub const TUNNELED: Flag = Flag(1 << 3);
+    /// The packet's metadata has a word for a later node. Only what writes and copies that sets this.
+    pub(crate) const NOTED: Flag = Flag(1 << 4);
 }
 
 /// One packet: a buffer of the [`crate::Pool`] and where its bytes lie in it.
@@ -137,6 +139,12 @@ impl Desc {
         self.flags &= !flag.0;
     }
 
+    /// True if there is a [note](crate::Pkt::note) with the packet.
+    #[inline(always)]
+    pub const fn is_noted(&self) -> bool {
+        self.has(Flag::NOTED)
+    }
+
     /// True if the packet lies in several buffers.
     #[inline(always)]
     pub const fn is_chained(&self) -> bool {
@@ -147,7 +155,7 @@ impl Desc {
     /// is a copy or a part.
     #[inline]
     pub const fn inherit(&mut self, from: &Desc) {
-        const NOT: u8 = Flag::CHAINED.0 | Flag::TRACED.0;
+        const NOT: u8 = Flag::CHAINED.0 | Flag::TRACED.0 | Flag::NOTED.0;
         (self.rx_if, self.l3, self.word) = (from.rx_if, from.l3, from.word);
         self.flags = self.flags & NOT | from.flags & !NOT;
     }

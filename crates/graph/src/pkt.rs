@@ -77,6 +77,20 @@ impl<'a> Pkt<'a> {
         self.d.l3 = offset;
     }
 
+    /// What an earlier node has written beside the packet, which costs a line of memory: for what
+    /// few packets need.
+    #[inline(always)]
+    pub fn note(&self) -> Option<u64> {
+        self.d.is_noted().then(|| self.pool.meta(self.d).note)
+    }
+
+    /// Sets the [note](Self::note).
+    #[inline(always)]
+    pub fn set_note(&mut self, note: u64) {
+        self.d.mark(Flag::NOTED);
+        self.pool.meta_mut(self.d).note = note;
+    }
+
     /// Sets the flag.
     #[inline(always)]
     pub fn mark(&mut self, flag: Flag) {

@@ -17,7 +17,7 @@ use tables::interface::{Feature, Mask, Reader};
 /// what ethernet-input punts (broadcast, multicast, answers to the host's DHCP client), nor, on a
 /// port that is the host's own device, what the kernel keeps. They do not see the router's own
 /// packets, and packets that were held for a neighbor do not pass them again.
-pub const IP4_IN: &[&str] = &["ip4-acl-in"];
+pub const IP4_IN: &[&str] = &["ip4-acl-in", "ip4-nat"];
 
 /// Features of IPv4 packets that leave, in their order.
 ///
@@ -52,6 +52,10 @@ pub(crate) const VXLAN: Feature = interface_out(2);
 
 /// The firewall, of both families: the last of [`IP4_OUT`] and [`IP6_OUT`].
 pub(crate) const FIREWALL: [Feature; 2] = [ip4_out(1), ip6_out(1)];
+
+/// Translation of addresses: the last of [`IP4_IN`].
+pub(crate) const NAT: Feature = ip4_in(1);
+
 /// Packets of it are sampled, one in as many as its argument says: what comes in by its port passes
 /// [`sflow`](crate::sflow). There is no arc, since it is the only feature on all frames that come in.
 pub const SAMPLED: Feature = Feature::new(Mask::InterfaceInput, 0);

@@ -13,6 +13,7 @@ pub use wire::eth::Mac;
 pub use crate::acl::{Direction, Rule};
 pub use crate::bond::Spread;
 pub use crate::firewall::Policy;
+use crate::nat;
 pub use crate::vxlan::Tunnel;
 
 pub use crate::family::Prefix;
@@ -320,6 +321,9 @@ pub enum Change {
         /// Its name; `None`: everything passes. One that is not there drops everything.
         policy: Option<String>,
     },
+    /// Translate addresses by these rules from now on. Flows that they would not have translated so
+    /// are over with their next packet.
+    NatSet(nat::Rules),
     /// An interface's packets pass no feature any more, access lists and policies among them.
     FeaturesDelete(InterfaceId),
     /// Make a bridge domain or replace its attributes.

@@ -15,6 +15,7 @@ const AT_ONCE: usize = 1024;
 enum Key {
     Acls,
     Policies,
+    Nat,
     Interface(InterfaceId),
     Features(InterfaceId),
     Addresses(InterfaceId),
@@ -99,6 +100,7 @@ fn key(change: &Change) -> Key {
         // They take no table's room, so that one key is enough.
         Change::AclSet { .. } | Change::AclDelete(_) => Key::Acls,
         Change::PolicySet { .. } | Change::PolicyDelete(_) => Key::Policies,
+        Change::NatSet(_) => Key::Nat,
         Change::BridgeSet(domain) => Key::Bridge(domain.id),
         Change::BridgeDelete(id) => Key::Bridge(*id),
         Change::SourceSet { .. } => Key::Source,

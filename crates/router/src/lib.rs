@@ -31,6 +31,7 @@ pub mod ip4;
 pub mod ip6;
 pub mod l2;
 mod limits;
+pub mod nat;
 pub mod neighbor;
 pub mod nodes;
 pub mod punt;

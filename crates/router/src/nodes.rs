@@ -6,7 +6,7 @@ use graph::{Fused, Node};
 use crate::arc::Arcs;
 use crate::context::Cx;
 use crate::{
-    acl, bond, eth, firewall, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, sflow, vlan, vxlan,
+    acl, bond, eth, firewall, icmp4, icmp6, ip4, ip6, l2, nat, neighbor, punt, sflow, vlan, vxlan,
 };
 
 /// The node that packets from ports enter.
@@ -45,6 +45,7 @@ fn with(ip4_input: Box<dyn Node<Cx>>, ip6_input: Box<dyn Node<Cx>>) -> Table {
             each(l2::Flood),
             node(ip4::InputFeatures),
             node(acl::Ip4In::default()),
+            node(nat::Ip4::default()),
             ip4_input,
             node(ip4::Lookup),
             node(ip4::Rewrite),
@@ -63,6 +64,7 @@ fn with(ip4_input: Box<dyn Node<Cx>>, ip6_input: Box<dyn Node<Cx>>) -> Table {
             node(acl::Ip6Out::default()),
             node(firewall::Ip6::default()),
             each(firewall::Handoff),
+            each(nat::Handoff),
             each(firewall::Ip4Reset::default()),
             each(firewall::Ip6Reset::default()),
             each(neighbor::Resolver::<neighbor::Ip6>::default()),

@@ -237,6 +237,7 @@ impl Router {
                 }
             }
         }
+        publish |= self.state.nat.follow(&self.state.links);
         if publish {
             self.publish();
         } else {

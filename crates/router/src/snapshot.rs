@@ -9,6 +9,7 @@ use crate::bond::{Group, Groups};
 use crate::change::{DomainId, InterfaceId};
 use crate::firewall::Attached;
 use crate::l2::{Domain, Domains};
+use crate::nat::Published;
 use crate::source::Sources;
 use crate::vxlan::Tunnels;
 
@@ -25,6 +26,8 @@ pub struct Snapshot {
     pub(crate) acls: Lists,
     /// The firewall's policies of interfaces.
     pub(crate) policies: Attached,
+    /// Translation of addresses.
+    pub(crate) nat: Published,
 }
 
 impl Snapshot {
@@ -33,7 +36,7 @@ impl Snapshot {
         domains: Domains,
         (bonds, lacpdus): (Groups, Outbox),
         tunnels: Tunnels,
-        (acls, policies): (Lists, Attached),
+        (acls, policies, nat): (Lists, Attached, Published),
     ) -> Self {
         Snapshot {
             sources,
@@ -43,6 +46,7 @@ impl Snapshot {
             tunnels,
             acls,
             policies,
+            nat,
         }
     }
 

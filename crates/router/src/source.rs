@@ -33,6 +33,15 @@ impl Sources {
         all.filter(|a| !a.secondary && !a.tentative)
     }
 
+    /// All IPv4 addresses of an interface.
+    pub(crate) fn all_ip4(&self, interface: InterfaceId) -> impl Iterator<Item = Ipv4Addr> {
+        let all = self.addresses.get(&interface).into_iter().flatten();
+        all.filter_map(|address| match address.address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        })
+    }
+
     /// The source for IPv4 packets by an interface to `gateway`, or to any host on the link.
     pub(crate) fn ip4(&self, interface: InterfaceId, gateway: Option<IpAddr>) -> Option<Ipv4Addr> {
         let widest = gateway.map_or(LINK, |_| UNIVERSE);

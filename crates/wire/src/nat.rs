@@ -82,6 +82,14 @@ pub fn translate(packet: &mut [u8], end: End, to: Place) -> bool {
 /// it was, if it is cut off before.
 #[inline]
 pub fn translate_error(packet: &mut [u8], end: End, to: Place) -> bool {
+    translate_quote(packet, end.other(), to)
+        && change(packet, end, Place { port: 0, ..to }).is_some()
+}
+
+/// Translates an end of the packet that an ICMP error quotes, and nothing else. False, with the error
+/// as it was, if the quote is cut off before its header ends.
+#[inline]
+pub fn translate_quote(packet: &mut [u8], end: End, to: Place) -> bool {
     let Some((header, _)) = ip4::Header::parse(packet) else {
         return false;
     };
@@ -89,12 +97,12 @@ pub fn translate_error(packet: &mut [u8], end: End, to: Place) -> bool {
     let quote = packet.get_mut(at.max(ip4::LEN) + icmp4::LEN..);
     let Some(changed) = quote
         .filter(|_| at >= ip4::LEN)
-        .and_then(|quote| change(quote, end.other(), to))
+        .and_then(|quote| change(quote, end, to))
     else {
         return false;
     };
     update(packet, at + icmp4::CHECKSUM_AT, false, changed);
-    change(packet, end, Place { port: 0, ..to }).is_some()
+    true
 }
 
 /// Does it; returns what that does to a checksum over all of it.

@@ -32,6 +32,7 @@ pub enum Verb {
     ShowL2Fib,
     ShowAcl,
     ShowPolicy,
+    ShowNat,
     ShowFlows,
     ShowFlowsTop,
     ShowFlowsSummary,
@@ -396,6 +397,11 @@ pub const COMMANDS: &[Spec] = &[
         "rules of the firewall's policies, how often each has decided, and the interfaces that have them",
     )
     .with(&[INTERFACE]),
+    row(
+        Verb::ShowNat,
+        &["show", "nat"],
+        "rules of address translation, and how many flows each has begun",
+    ),
     row(
         Verb::ShowFlows,
         &["show", "flows"],

@@ -302,7 +302,8 @@ mod tests {
         assert_eq!(said("sh run"), Ok(Verb::ShowRuntime));
         assert_eq!(said("show int"), Ok(Verb::ShowInterface));
         assert_eq!(said("show ip n"), Ok(Verb::ShowNeighbors));
-        assert_eq!(said("show n"), Ok(Verb::ShowNeighbors));
+        assert_eq!(said("show na"), Ok(Verb::ShowNat));
+        assert_eq!(said("show ne"), Ok(Verb::ShowNeighbors));
         assert_eq!(said("show ip6 n"), Ok(Verb::ShowIp6Neighbors));
         assert_eq!(said("show int addr"), Ok(Verb::ShowInterfaceAddress));
         assert_eq!(said("show int eth0"), Ok(Verb::ShowInterface));
@@ -510,7 +511,7 @@ mod tests {
             let explains = help.contains("  FILTER: protocol PROTOCOL, source PREFIX, ");
             assert_eq!(explains, help.contains("FILTER..."));
         }
-        assert_eq!(complete(&["show", ""]).len(), 29);
+        assert_eq!(complete(&["show", ""]).len(), 30);
         assert_eq!(complete(&[""; 0]).len(), 10);
     }
 

@@ -9,7 +9,7 @@ use router::change::{Mac, Tunnel};
 use super::forms::{self, Address};
 use super::model::{
     self, Acl, Attached, Balance, BondMode, BridgeSettings, Config, Control, Encapsulation,
-    Firewall, Hop, Mode, Named, Policy, Port, PortKind, PrefixList, Sflow, State, Tables, Tap,
+    Firewall, Hop, Mode, Named, Nat, Policy, Port, PortKind, PrefixList, Sflow, State, Tables, Tap,
     TapHost, Workers,
 };
 use super::problem::{Findings, place};
@@ -31,6 +31,8 @@ pub struct Desired {
     pub acls: Named<Acl>,
     /// Policies of the firewall.
     pub policies: Named<Policy>,
+    /// Translation of addresses.
+    pub nat: Nat,
     /// Samples of packets: who gets them and how many there are; `None`: there are none.
     pub sflow: Option<Sflow>,
     /// Static routes, for the kernel to have.
@@ -377,6 +379,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
         prefixlists: config.prefixlists.clone(),
         acls: config.acls.clone(),
         policies: config.policies.clone(),
+        nat: config.nat.clone(),
         sflow: config.sflow,
         routes: routes.collect(),
         workers: config.workers.clone(),
@@ -510,6 +513,7 @@ impl Refusing<'_> {
         self.sflow(config);
         self.acls(config);
         self.policies(config);
+        self.nat(config);
         for (name, loopback) in &config.loopbacks {
             if loopback.vrf.is_some() {
                 let path = ["loopbacks".into(), name.into(), "vrf".into()];
@@ -591,6 +595,19 @@ impl Refusing<'_> {
                 let help = "shorten its prefix lists";
                 self.refuse(&["policies".into(), name.into()], message, help);
             }
+        }
+    }
+
+    /// Rules of translation that are too many.
+    fn nat(&mut self, config: &Config) {
+        let fields: Vec<_> = config.nat.fields().map(model::nat::of_ip4).collect();
+        let count = rules::count(fields.iter(), &config.prefixlists);
+        if count > MOST_RULES {
+            let message = format!(
+                "nat comes to {count} matches, one for each source and destination of a rule; \
+                 there can be {MOST_RULES}"
+            );
+            self.refuse(&["nat".into()], message, "shorten its prefix lists");
         }
     }
 

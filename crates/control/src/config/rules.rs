@@ -1,13 +1,16 @@
 //! The rules that the router makes of the terms of an ACL, and its policies.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use router::acl::{Match, Packets, Rule};
+use router::nat::{Blocks, DestinationRule, SourceRule, Static, To};
 use router::{Prefix, firewall};
 
 use super::forms::{self, Address};
-use super::model::{Action, Family, Fields, Named, Policy, PrefixList, Term, Value, policy};
+use super::model::{
+    Action, Family, Fields, Named, Nat, Policy, PrefixList, Term, Value, nat, policy,
+};
 
 /// Most rules that an ACL may come to, and most matches of the rules of a policy.
 pub const MOST_RULES: usize = 100_000;
@@ -60,6 +63,77 @@ pub fn policy(policy: &Policy, lists: &Lists) -> firewall::Policy {
         rules: rules.collect(),
         default: action(policy.default),
     }
+}
+
+/// The rules of translation as the router has them.
+pub fn nat(nat: &Nat, lists: &Lists) -> router::nat::Rules {
+    router::nat::Rules {
+        source: nat.source.iter().filter_map(|r| source(r, lists)).collect(),
+        destination: nat
+            .destination
+            .iter()
+            .filter_map(|rule| destination(rule, lists))
+            .collect(),
+        fixed: nat.fixed.iter().filter_map(fixed).collect(),
+    }
+}
+
+fn source(rule: &nat::Source, lists: &Lists) -> Option<SourceRule> {
+    let end = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+    let ports = || rule.ports().map(|(low, high)| end(low)..=end(high));
+    let to = match nat::To::parse(&rule.to)? {
+        nat::To::Same => To::Same,
+        nat::To::Interface => To::Interface { ports: ports()? },
+        nat::To::Addresses(addresses) => To::Pool {
+            addresses,
+            ports: ports()?,
+            blocks: rule.ports_per_host.and_then(|ports| {
+                let source = rule.fields.source.as_deref().and_then(forms::network)?;
+                let IpAddr::V4(first) = source.address else {
+                    return None;
+                };
+                Some(Blocks { first, ports })
+            }),
+        },
+    };
+    Some(SourceRule {
+        interface: rule.interface.clone(),
+        packets: ip4(&rule.fields, lists),
+        to,
+    })
+}
+
+fn destination(rule: &nat::Destination, lists: &Lists) -> Option<DestinationRule> {
+    let Some(IpAddr::V4(to)) = rule.to else {
+        return None;
+    };
+    Some(DestinationRule {
+        interface: rule.interface.clone(),
+        packets: ip4(&rule.fields, lists),
+        own: rule.fields.destination.is_none(),
+        to,
+        port: rule.to_port,
+    })
+}
+
+fn fixed(rule: &nat::Static) -> Option<Static> {
+    let (outside, inside, length) = rule.networks()?;
+    Some(Static {
+        interface: rule.interface.clone(),
+        outside,
+        inside,
+        length,
+    })
+}
+
+/// Of the packets with these fields, those of IPv4.
+pub(super) fn ip4(fields: &Fields, lists: &Lists) -> Vec<Match<u32>> {
+    let of_ip4 = |packets| match packets {
+        Packets::V4(packets) => Some(packets),
+        Packets::V6(_) => None,
+    };
+    let all = packets(&nat::of_ip4(fields), lists).into_iter();
+    all.filter_map(of_ip4).collect()
 }
 
 fn action(action: policy::Action) -> firewall::Action {

@@ -11,8 +11,8 @@ use router::change::Mac;
 
 use crate::config::desired::MAIN;
 use crate::config::{
-    Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Policy, Port, Sflow,
-    State, Tables, TapHost, Term, Workers,
+    Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Nat, Policy, Port,
+    Sflow, State, Tables, TapHost, Term, Workers,
 };
 
 /// A configuration, item by item, each under its [`Key`].
@@ -134,6 +134,8 @@ pub enum Item {
         /// Their names.
         acls: Vec<String>,
     },
+    /// Translation of addresses.
+    Nat(Nat),
     /// The policy for what an interface forwards.
     Firewall {
         /// The interface.
@@ -310,6 +312,8 @@ pub enum Object {
     Policy(String),
     /// A route by table, prefix and metric.
     Route(Table, Address, Option<u32>),
+    /// Translation of addresses.
+    Nat,
     /// Packet samples.
     Sflow,
     /// Threads that forward packets.
@@ -370,6 +374,7 @@ impl Item {
                 metric,
                 ..
             } => Key::Object(Object::Route(table.clone(), *prefix, *metric)),
+            Item::Nat(_) => Key::Object(Object::Nat),
             Item::Sflow(_) => Key::Object(Object::Sflow),
             Item::Description { of, .. } => Key::Description(of.clone()),
             Item::Mac { of, .. } => Key::Mac(of.clone()),
@@ -439,6 +444,7 @@ impl fmt::Display for Object {
                     Table::Vrf(vrf) => write!(f, " in vrf {vrf}"),
                 }
             }
+            Object::Nat => f.write_str("nat"),
             Object::Sflow => f.write_str("sflow"),
             Object::Workers => f.write_str("workers"),
             Object::Tables => f.write_str("tables"),

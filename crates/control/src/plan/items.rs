@@ -4,7 +4,7 @@ use router::acl::Direction;
 
 use crate::config::desired::{MAIN, OpenPort};
 use crate::config::{
-    AllInterfaces, AnyInterface, Config, InterfaceKind, Policy, Route, State, Tables, Workers,
+    AllInterfaces, AnyInterface, Config, InterfaceKind, Nat, Policy, Route, State, Tables, Workers,
 };
 
 use super::item::{Found, Item, Items, Key, Kind, Object, Table};
@@ -254,6 +254,9 @@ impl Building<'_> {
             };
             let name = name.clone();
             self.add(Item::Policy { name, policy });
+        }
+        if config.nat != Nat::default() {
+            self.add(Item::Nat(config.nat.without_descriptions()));
         }
         if let Some(sflow) = config.sflow {
             self.add(Item::Sflow(sflow));

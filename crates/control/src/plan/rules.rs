@@ -58,6 +58,10 @@ pub(super) fn rule(item: &Item) -> Rule<'_> {
             needs: prefix_lists(policy.rules.iter().map(|rule| &rule.fields)),
             ..Rule::object(14, Object::Policy(name.clone()), Shown::of(policy))
         },
+        Item::Nat(nat) => Rule {
+            needs: prefix_lists(nat.fields()),
+            ..Rule::plain(14, Object::Nat, Shown::of(nat))
+        },
         Item::VrfMember { of, vrf } => {
             Rule::setting(15, of, Shown::one("vrf", vrf)).needs([Key::Object(Object::vrf(vrf))])
         }

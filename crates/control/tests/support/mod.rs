@@ -97,7 +97,8 @@ impl Memory {
                 | Change::AclsAttach { .. }
                 | Change::PolicySet { .. }
                 | Change::PolicyDelete(_)
-                | Change::PolicyAttach { .. } => panic!("that is not the kernel's"),
+                | Change::PolicyAttach { .. }
+                | Change::NatSet(_) => panic!("that is not the kernel's"),
                 Change::SourceSet { ip4, ip6 } => self.sources = (ip4, ip6),
                 Change::NeighborSet {
                     interface,

@@ -5,8 +5,8 @@
 use super::{Buffers, MAX_PACKET, Pool};
 use crate::{Desc, Flag};
 
-/// The first 64 bytes of every buffer: what few packets need. Only what builds, cuts and walks
-/// chains, and the trace, uses it.
+/// The first 64 bytes of every buffer: what few packets need. What builds, cuts and walks
+/// chains, the trace, and notes use it.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Meta {
@@ -22,6 +22,8 @@ pub(crate) struct Meta {
     segments: u16,
     /// Trace handle of a traced packet.
     pub(crate) trace: u16,
+    /// Of a noted packet: what one node has to say to a later one.
+    pub(crate) note: u64,
 }
 
 impl Meta {
@@ -95,6 +97,15 @@ impl Pool {
             d.unmark(Flag::CHAINED);
         } else {
             self.meta_mut(d).total = len as u32;
+        }
+    }
+
+    /// Gives a copy or a part of a packet its [note](crate::Pkt::note).
+    #[inline]
+    pub fn copy_note(&self, from: &Desc, to: &mut Desc) {
+        if from.is_noted() {
+            to.mark(Flag::NOTED);
+            self.meta_mut(to).note = self.meta(from).note;
         }
     }
 
@@ -178,6 +189,7 @@ impl Buffers {
             copy.mark(Flag::TRACED);
             self.pool.meta_mut(&mut copy).trace = self.pool.meta(d).trace;
         }
+        self.pool.copy_note(d, &mut copy);
         Some(copy)
     }
 

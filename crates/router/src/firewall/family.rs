@@ -30,6 +30,12 @@ pub enum Way {
     OverLimit,
     /// There is no room for its flow.
     Full,
+    /// No port is left for its source.
+    NoPort,
+    /// It is of no flow, so that nobody can tell what its addresses are to become.
+    Untranslated,
+    /// Its destination was translated otherwise than its flow says.
+    Misplaced,
 }
 
 /// What differs between the families.
@@ -39,6 +45,8 @@ pub trait Family<const W: usize>: Edges + From<Way> + Rules<W> {
     const NAME: &'static str;
     /// The edge of what may pass.
     const PASSED: Self;
+    /// Addresses may be translated.
+    const TRANSLATES: bool;
 
     /// The flow of a packet.
     ///
@@ -86,6 +94,12 @@ macro_rules! family {
                     OverLimit => Drop("over the limit of its rule"),
                     /// There is no room for its flow.
                     Full => Drop("table of flows is full"),
+                    /// No port is left for its source.
+                    NoPort => Drop("no port left to translate its source to"),
+                    /// It is of no flow, so that nobody can tell what its addresses are to become.
+                    Untranslated => Drop("of no flow, by which it could be translated"),
+                    /// Its destination was translated otherwise than its flow says.
+                    Misplaced => Drop("not translated as its flow"),
                 }
             }
 
@@ -101,6 +115,9 @@ macro_rules! family {
                         Way::Rejected => Next::Rejected,
                         Way::OverLimit => Next::OverLimit,
                         Way::Full => Next::Full,
+                        Way::NoPort => Next::NoPort,
+                        Way::Untranslated => Next::Untranslated,
+                        Way::Misplaced => Next::Misplaced,
                     }
                 }
             }
@@ -115,6 +132,7 @@ macro_rules! family {
             impl Family<$words> for Next {
                 const NAME: &'static str = $name;
                 const PASSED: Next = Next::Passed;
+                const TRANSLATES: bool = $words == IP4;
 
                 #[inline(always)]
                 fn packet(bytes: &[u8]) -> Result<key::Packet, Malformed> {

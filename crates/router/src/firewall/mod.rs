@@ -24,6 +24,7 @@ mod policies;
 mod reset;
 pub mod show;
 mod tracker;
+mod translation;
 
 pub use handoff::Handoff;
 pub use node::{Ip4, Ip6};

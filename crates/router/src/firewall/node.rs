@@ -1,5 +1,5 @@
 //! ip4-firewall, ip6-firewall: let pass what the policies of both interfaces accept, by the flow
-//! that it belongs to.
+//! that it belongs to, with the source that it is to be seen with.
 //!
 //! A later fragment has no ports, so that nobody can tell its flow: it is asked about as a packet
 //! that begins one, is of none, and matches no rule with ports. Reassembly is not done.
@@ -16,8 +16,10 @@ use super::compiled::{Compiled, Verdict};
 use super::entry::Interfaces;
 use super::family::{self, Family, Way};
 use super::tracker::{Follows, Plain, Seen, Tracker};
+use super::translation::{self, still_holds};
 use crate::acl::Direction;
 use crate::context::Cx;
+use crate::flow::Direction as FlowDirection;
 use crate::flow::key::Kind;
 use crate::flow::tcp::Segment;
 use crate::icmp::{Error, tell};
@@ -34,6 +36,8 @@ struct About {
     swapped: bool,
     /// It is of a flow, and its content begins where [`Pkt::header`] reads.
     is_plain: bool,
+    /// Its flow is told apart by a port that can be translated.
+    has_port: bool,
     /// `None`: it is cut off, or an error about nothing.
     kind: Option<Kind>,
 }
@@ -44,6 +48,7 @@ impl About {
         len: 0,
         swapped: false,
         is_plain: false,
+        has_port: false,
         kind: None,
     };
 }
@@ -88,7 +93,9 @@ impl<N: Family<W>, const W: usize> Stage<Cx> for Firewall<N, W> {
             count += 1;
         });
         let tracker = &mut *cx.tracker.borrow_mut();
-        tracker.follow_generation(cx.snapshot().policies.generation);
+        let (policies, nat) = (&cx.snapshot().policies, &cx.snapshot().nat);
+        let generation = policies.generation + nat.generation;
+        tracker.follow_generation(generation, nat.rules.is_some());
         let flows = &tracker.flows;
         flows
             .hasher()
@@ -131,6 +138,7 @@ impl<N: Family<W>, const W: usize> Firewall<N, W> {
             swapped: packet.swapped,
             is_plain: content <= usize::from(u8::MAX)
                 && !matches!(packet.kind, Kind::Error | Kind::Fragment),
+            has_port: has_port(packet.kind),
             kind: Some(packet.kind),
         };
         if packet.kind == Kind::Error {
@@ -142,10 +150,21 @@ impl<N: Family<W>, const W: usize> Firewall<N, W> {
     #[cold]
     fn read_quoted(&mut self, packet: &[u8], content: &[u8], at: usize) {
         match N::quoted(packet, content) {
-            Ok(quoted) => self.keys[at] = quoted.key,
+            Ok(quoted) => {
+                self.keys[at] = quoted.key;
+                let about = &mut self.about[at];
+                // It goes the other way.
+                (about.swapped, about.has_port) = (!quoted.swapped, has_port(quoted.kind));
+            }
             Err(_) => self.about[at].kind = None,
         }
     }
+}
+
+/// True if flows of this kind are told apart by a port that can be translated.
+#[inline(always)]
+const fn has_port(kind: Kind) -> bool {
+    matches!(kind, Kind::Tcp | Kind::Udp | Kind::Echo)
 }
 
 /// What passes over the batch have found of a packet.
@@ -168,7 +187,8 @@ impl Known<'_> {
     ) -> Way {
         let about = self.about;
         let is_whole = !(p.has(Flag::OURS) | p.is_chained());
-        if !(about.is_plain & is_whole) || tracker.other_owner(self.hash).is_some() {
+        let other = tracker.other_owner(self.hash, about.has_port);
+        if !(about.is_plain & is_whole) || other.is_some() {
             return self.special::<N, W>(cx, tracker, p);
         }
         let found = tracker.flows.get(self.candidate, self.hash, self.key);
@@ -176,6 +196,7 @@ impl Known<'_> {
             let header = p.header::<tcp::Header>(about.content as u8);
             let is_tcp = about.kind == Some(Kind::Tcp);
             let (segment, is_whole) = Segment::skim(header, about.len.into(), is_tcp);
+            let translated = N::TRANSLATES && tracker.is_translated(found.number);
             let plain = Plain {
                 swapped: about.swapped,
                 bytes: u32::from(about.content) + u32::from(about.len) - u32::from(p.l3),
@@ -183,7 +204,13 @@ impl Known<'_> {
                 segment,
                 is_whole,
             };
-            if tracker.pass(found.number, &plain) {
+            if translated {
+                if tracker.is_in_place(found.number, about.swapped, p.note())
+                    && tracker.pass(found.number, &plain)
+                {
+                    return self.leave(tracker, p, found.number);
+                }
+            } else if !p.is_noted() && tracker.pass(found.number, &plain) {
                 return Way::Passed;
             }
         }
@@ -198,15 +225,16 @@ impl Known<'_> {
         tracker: &mut Tracker,
         p: &mut Pkt<'_>,
     ) -> Way {
-        if p.has(Flag::OURS) {
+        let kind = self.about.kind;
+        let is_ours = p.has(Flag::OURS);
+        if is_ours && !(N::TRANSLATES && kind == Some(Kind::Error) && tracker.translates()) {
             return Way::Passed;
         }
-        let kind = self.about.kind;
         if matches!(kind, None | Some(Kind::Fragment)) {
             let state = kind.map_or(State::Invalid, |_| State::New);
             return without_flow::<N, W>(cx, tracker, p, kind, state);
         }
-        if let Some(owner) = tracker.other_owner(self.hash) {
+        if let Some(owner) = tracker.other_owner(self.hash, self.about.has_port) {
             p.set_argument((owner as u32) << 16 | u32::from(p.tx_if()));
             return Way::Elsewhere;
         }
@@ -214,11 +242,49 @@ impl Known<'_> {
         if kind != Some(Kind::Error) {
             return self.asked::<N, W>(cx, tracker, p, found);
         }
-        let state = match found.and_then(|found| still::<N, W>(cx, tracker, found)) {
-            Some(_) => State::Related,
-            None => State::Invalid,
-        };
-        without_flow::<N, W>(cx, tracker, p, kind, state)
+        match found.and_then(|found| still::<N, W>(cx, tracker, found)) {
+            Some(number) => {
+                if is_ours {
+                    return self.leave(tracker, p, number);
+                }
+                if N::TRANSLATES && !tracker.is_in_place(number, self.about.swapped, p.note()) {
+                    return Way::Misplaced;
+                }
+                let verdict = judge::<N, W>(cx, tracker, p, State::Related);
+                match carry_out::<N, W>(p, kind, verdict) {
+                    Way::Passed => self.leave(tracker, p, number),
+                    way => way,
+                }
+            }
+            None if is_ours => Way::Passed,
+            None => without_flow::<N, W>(cx, tracker, p, kind, State::Invalid),
+        }
+    }
+
+    /// The way of a packet that no flow was known of.
+    fn begun<N: Family<W>, const W: usize>(
+        self,
+        cx: &Cx,
+        tracker: &Tracker,
+        p: &mut Pkt<'_>,
+        begun: Begun,
+    ) -> Way {
+        let kind = self.about.kind;
+        match begun {
+            Begun::Flow(number) => self.leave(tracker, p, number),
+            Begun::None(verdict) => carry_out::<N, W>(p, kind, verdict),
+            Begun::Invalid => without_flow::<N, W>(cx, tracker, p, kind, State::Invalid),
+            Begun::Way(way) => way,
+        }
+    }
+
+    /// Lets a packet of a flow pass, as it is to be seen.
+    #[inline(always)]
+    fn leave(self, tracker: &Tracker, p: &mut Pkt<'_>, number: u32) -> Way {
+        let direction = tracker.direction(number, self.about.swapped);
+        let of = (self.about.kind == Some(Kind::Error), p.has(Flag::OURS));
+        translation::leave(p, tracker.outside(number), direction, of);
+        Way::Passed
     }
 
     /// The way of a packet that policies may have to be asked about.
@@ -248,29 +314,37 @@ impl Known<'_> {
             bytes: (content + len - usize::from(p.l3) + further) as u32,
             interfaces: Interfaces::of(p),
         };
-        let verdict = match found.and_then(|found| still::<N, W>(cx, tracker, found)) {
-            Some(number) => match tracker.follow(number, &seen) {
-                Follows::Flow { approved: true, .. } => return Way::Passed,
-                Follows::Flow {
-                    direction, state, ..
-                } => {
-                    let verdict = judge::<N, W>(cx, tracker, p, state);
-                    if verdict == (Verdict::Accept { always: true }) {
-                        tracker.approve(number, direction, seen.interfaces);
-                    }
-                    Some(verdict)
-                }
-                Follows::Another => {
-                    tracker.flows.remove(number);
-                    begin::<N, W>(cx, tracker, &seen, p)
-                }
-                Follows::Not => Some(judge::<N, W>(cx, tracker, p, State::Invalid)),
-            },
-            None => begin::<N, W>(cx, tracker, &seen, p),
+        let Some(number) = found.and_then(|found| still::<N, W>(cx, tracker, found)) else {
+            let begun = begin::<N, W>(cx, tracker, &seen, p);
+            return self.begun::<N, W>(cx, tracker, p, begun);
         };
-        verdict.map_or(Way::Full, |verdict| {
-            carry_out::<N, W>(p, about.kind, verdict)
-        })
+        if N::TRANSLATES && !tracker.is_in_place(number, about.swapped, p.note()) {
+            return Way::Misplaced;
+        }
+        let verdict = match tracker.follow(number, &seen) {
+            Follows::Flow { approved: true, .. } => return self.leave(tracker, p, number),
+            Follows::Flow {
+                direction, state, ..
+            } => {
+                let verdict = judge::<N, W>(cx, tracker, p, state);
+                if verdict == (Verdict::Accept { always: true }) {
+                    tracker.approve(number, direction, seen.interfaces);
+                }
+                verdict
+            }
+            Follows::Another => {
+                tracker.flows.remove(number);
+                let begun = begin::<N, W>(cx, tracker, &seen, p);
+                return self.begun::<N, W>(cx, tracker, p, begun);
+            }
+            Follows::Not => {
+                return without_flow::<N, W>(cx, tracker, p, about.kind, State::Invalid);
+            }
+        };
+        match carry_out::<N, W>(p, about.kind, verdict) {
+            Way::Passed => self.leave(tracker, p, number),
+            way => way,
+        }
     }
 }
 
@@ -290,9 +364,13 @@ fn still<N: Family<W>, const W: usize>(
 
 #[inline(never)]
 fn again<N: Family<W>, const W: usize>(cx: &Cx, tracker: &mut Tracker, number: u32) -> Option<u32> {
-    let (key, swapped, interfaces) = tracker.opening(number);
-    let key = N::opening(key, swapped);
-    if policies(cx, interfaces).all(|policy| policy.lets_begin::<N, W>(&key)) {
+    let (of, swapped, interfaces) = tracker.opening(number);
+    let key = N::opening(of, swapped);
+    let nat = cx.snapshot().nat.rules.as_deref();
+    let outside = tracker.outside(number);
+    if policies(cx, interfaces).all(|policy| policy.lets_begin::<N, W>(&key))
+        && (!N::TRANSLATES || still_holds(nat, (of, swapped), interfaces, outside))
+    {
         tracker.keep(number);
         return Some(number);
     }
@@ -310,35 +388,66 @@ fn without_flow<N: Family<W>, const W: usize>(
     state: State,
 ) -> Way {
     let verdict = judge::<N, W>(cx, tracker, p, state);
-    carry_out::<N, W>(p, kind, verdict)
+    match carry_out::<N, W>(p, kind, verdict) {
+        Way::Passed if N::TRANSLATES && translation::is_bound(cx, p) => Way::Untranslated,
+        way => way,
+    }
 }
 
-/// What becomes of a packet that no flow is known of: if it may begin one, it does. `None`: there is
-/// no room for that. Where policies do not ask for states, it passes even so.
+/// What comes of a packet that no flow is known of.
+enum Begun {
+    /// It begins this one.
+    Flow(u32),
+    /// It begins none, and policies say this.
+    None(Verdict),
+    /// It can begin none.
+    Invalid,
+    /// It would begin one, which cannot be.
+    Way(Way),
+}
+
+/// A packet that no flow is known of begins one, if it may. Where there is no room for that, and
+/// policies do not ask for states, it passes even so, unless it is to be translated.
 #[inline(never)]
 fn begin<N: Family<W>, const W: usize>(
     cx: &Cx,
     tracker: &mut Tracker,
     seen: &Seen<'_>,
     p: &Pkt<'_>,
-) -> Option<Verdict> {
+) -> Begun {
     let Some(first) = Tracker::first(seen) else {
-        return Some(judge::<N, W>(cx, tracker, p, State::Invalid));
+        return Begun::Invalid;
     };
     let verdict = judge::<N, W>(cx, tracker, p, State::New);
-    if let Verdict::Accept { always } = verdict {
-        let number = match tracker.insert(seen, &first) {
-            Ok(number) => number,
-            Err(_) if policies(cx, seen.interfaces).all(|policy| !policy.is_stateful) => {
-                return Some(verdict);
-            }
-            Err(_) => return None,
+    let Verdict::Accept { always } = verdict else {
+        return Begun::None(verdict);
+    };
+    let wanted = match N::TRANSLATES {
+        true => translation::wanted(cx, p, seen),
+        false => Ok(None),
+    };
+    let wanted = match wanted {
+        Ok(wanted) => wanted,
+        Err(way) => return Begun::Way(way),
+    };
+    let Ok(number) = tracker.insert(seen, &first) else {
+        let is_free = policies(cx, seen.interfaces).all(|policy| !policy.is_stateful);
+        return match is_free && wanted.is_none() {
+            true => Begun::None(verdict),
+            false => Begun::Way(Way::Full),
         };
-        if always {
-            tracker.approve(number, crate::flow::Direction::Original, seen.interfaces);
-        }
+    };
+    let given = wanted.map_or(Ok(()), |wanted| {
+        translation::give(cx, tracker, number, &wanted, seen)
+    });
+    if let Err(failed) = given {
+        tracker.flows.remove(number);
+        return Begun::Way(failed);
     }
-    Some(verdict)
+    if always {
+        tracker.approve(number, FlowDirection::Original, seen.interfaces);
+    }
+    Begun::Flow(number)
 }
 
 /// What policies say of a packet: that of the interface by which it has come in, then that of the

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +11,15 @@ use wire::tcp::{ACK, FIN, RST, SYN};
 use wire::{icmp4, icmp6};
 
 use super::State;
-use super::entry::{Interfaces, SWAPPED};
+use super::entry::{self, Interfaces, SWAPPED, TRANSLATED};
 use super::flows::{Counters, Walker};
 use crate::flow::key::Kind;
 use crate::flow::state::{Step, step};
 use crate::flow::tcp::{Invalid, Midstream, Segment, Session, Verdict};
 use crate::flow::{Direction, State as FlowState, Timeouts};
+use crate::nat::place;
 
-/// A bit of [`Entry::flags`], beside [`SWAPPED`]: it has been seen both ways.
+/// A bit of [`Entry::flags`], beside [`SWAPPED`] and [`TRANSLATED`]: it has been seen both ways.
 const ANSWERED: u8 = 1 << 1;
 /// Policies have let pass what comes and goes by its interfaces of the original direction; a
 /// bit higher, of the reply.
@@ -29,13 +31,15 @@ const SWEEP: u64 = 10_000;
 
 /// The flows that a worker owns.
 pub struct Tracker {
-    pub(super) flows: Flows,
+    pub(crate) flows: Flows,
     timeouts: Timeouts,
     /// Flows that there is room for.
     room: u32,
     /// This worker and how many there are.
     worker: usize,
     workers: usize,
+    /// Addresses are translated.
+    translates: bool,
     /// Time at the last poll: TSC, seconds, and milliseconds of the last sweep.
     pub(super) tsc: u64,
     seconds: u32,
@@ -130,6 +134,7 @@ impl Tracker {
             room: sizes.flows,
             worker,
             workers,
+            translates: false,
             tsc: 0,
             seconds: 0,
             swept: 0,
@@ -141,17 +146,53 @@ impl Tracker {
         })
     }
 
-    /// The worker that owns the flow with this hash, if it is another one.
+    /// The worker that owns the flow with this hash, if it is another one. Where addresses are
+    /// translated, flows without ports are the first worker's: nobody could tell whose their answers
+    /// are.
     #[inline(always)]
-    pub(super) fn other_owner(&self, hash: u64) -> Option<usize> {
+    pub(super) fn other_owner(&self, hash: u64, has_port: bool) -> Option<usize> {
         let owner = (((hash >> 32) * self.workers as u64) >> 32) as usize;
+        let owner = owner * usize::from(has_port | !self.translates);
         (self.workers > 1 && owner != self.worker).then_some(owner)
+    }
+
+    /// The worker that owns the flows whose answers come to this port of the router, if it is
+    /// another one.
+    #[inline(always)]
+    pub(crate) fn owner_of_port(&self, kind: Kind, port: u16) -> Option<usize> {
+        let has_port = matches!(kind, Kind::Tcp | Kind::Udp | Kind::Echo);
+        let owner = usize::from(port) % self.workers * usize::from(has_port);
+        (owner != self.worker).then_some(owner)
+    }
+
+    /// Ports that answers may come to which are to be this worker's, of some, from the one that is
+    /// nearest to a flow's own on. `has_port`: false if it can only be that one.
+    pub(super) fn ports(
+        &self,
+        of: &RangeInclusive<u16>,
+        own: u16,
+        has_port: bool,
+    ) -> impl Iterator<Item = u16> + use<> {
+        let step = if has_port { self.workers as u32 } else { 1 };
+        let (low, high) = (u32::from(*of.start()), u32::from(*of.end()));
+        let first = match has_port {
+            true => low + (self.worker as u32 + step - low % step) % step,
+            false => low,
+        };
+        let count = (high + 1).saturating_sub(first).div_ceil(step);
+        // What is outside of the range begins anywhere in it.
+        let begin = match of.contains(&own) {
+            true => (u32::from(own).saturating_sub(first)) / step,
+            false => u32::from(own).wrapping_mul(0x9e37_79b1) >> 8,
+        };
+        (0..count).map(move |at| (first + (begin + at) % count * step) as u16)
     }
 
     /// The policies are of this generation. Entries have 16 bits of it: before they mean another
     /// one, all entries forget theirs.
     #[inline(always)]
-    pub(super) fn follow_generation(&mut self, generation: u64) {
+    pub(super) fn follow_generation(&mut self, generation: u64, translates: bool) {
+        self.translates = translates;
         const GENERATIONS: u64 = u16::MAX as u64;
         self.generation = 1 + (generation % GENERATIONS) as u16;
         if generation / GENERATIONS != self.epoch {
@@ -271,10 +312,61 @@ impl Tracker {
     /// What opened a flow: its key, whether its source was the second end of that, and the interfaces
     /// that the original direction uses, those that policies accepted last.
     pub(super) fn opening(&self, number: u32) -> (&Key, bool, Interfaces) {
+        let [interfaces, _] = self.flows.at(number).0.interfaces;
+        let (key, swapped) = self.opening_key(number);
+        (key, swapped, Interfaces(interfaces))
+    }
+
+    /// The key of a flow, and whether its first packet's source was the second end of that.
+    pub(crate) fn opening_key(&self, number: u32) -> (&Key, bool) {
         let entry = self.flows.at(number).0;
-        let [interfaces, _] = entry.interfaces;
-        let swapped = entry.flags & SWAPPED != 0;
-        (entry.key(), swapped, Interfaces(interfaces))
+        (entry.key(), entry.flags & SWAPPED != 0)
+    }
+
+    /// The direction of a packet of a flow.
+    #[inline(always)]
+    pub(super) fn direction(&self, number: u32, swapped: bool) -> Direction {
+        direction(self.flows.at(number).0, swapped)
+    }
+
+    /// The places outside of a flow's ends, in the order of its first packet.
+    #[inline(always)]
+    pub(super) fn outside(&self, number: u32) -> [u64; 2] {
+        entry::outside(&self.flows, number)
+    }
+
+    /// True if an end of a flow is seen as another one.
+    #[inline(always)]
+    pub(super) fn is_translated(&self, number: u32) -> bool {
+        self.flows.at(number).0.flags & TRANSLATED != 0
+    }
+
+    /// Addresses are translated.
+    pub(super) fn translates(&self) -> bool {
+        self.translates
+    }
+
+    /// True if the destination of a packet of a flow was what the flow's end is seen as.
+    #[inline(always)]
+    pub(super) fn is_in_place(&self, number: u32, swapped: bool, note: Option<u64>) -> bool {
+        let direction = self.direction(number, swapped);
+        let [_, destination] = place::of_packet(self.outside(number), direction);
+        note.unwrap_or(place::NONE) == destination
+    }
+
+    /// Sets the [places](Self::outside) of a flow that has none.
+    pub(super) fn set_outside(&mut self, number: u32, outside: [u64; 2]) {
+        self.flows.set_words(number, outside);
+        self.flows.at_mut(number).0.flags |= TRANSLATED;
+    }
+
+    /// A flow is found by a second key from now on.
+    ///
+    /// # Errors
+    /// Another one has it, or there is no room.
+    pub(super) fn take(&mut self, number: u32, key: &Key) -> Result<(), Refused> {
+        let hash = self.flows.hasher().one(key);
+        self.flows.add_key(number, *key, hash)
     }
 
     /// Policies of this generation let the flow begin; they are to be asked about its packets.

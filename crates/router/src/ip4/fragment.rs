@@ -94,6 +94,7 @@ impl Fragment {
                 return false;
             };
             part.inherit(d);
+            out.pool().copy_note(d, &mut part);
             self.parts.push(part);
         }
         true

@@ -25,6 +25,7 @@ use crate::change::{
 use crate::family::{Family, Ip};
 use crate::firewall::Policies;
 use crate::l2::Bridges;
+use crate::nat::Nat;
 use crate::snapshot::Snapshot;
 use crate::vxlan::Vxlans;
 
@@ -130,6 +131,7 @@ pub struct State {
     pub(crate) vxlans: Vxlans,
     pub(crate) acls: Acls,
     pub(crate) policies: Policies,
+    pub(crate) nat: Nat,
     pub(crate) alarms: Alarms,
 }
 
@@ -157,6 +159,7 @@ impl State {
             vxlans: Vxlans::new(memory.tunnels),
             acls: Acls::new(workers),
             policies: Policies::new(workers),
+            nat: Nat::new(workers),
             alarms: Alarms::default(),
         }
     }
@@ -205,6 +208,7 @@ impl State {
                 | Change::AclDelete(_)
                 | Change::PolicySet { .. }
                 | Change::PolicyDelete(_)
+                | Change::NatSet(_)
                 | Change::RouteSet { .. }
                 | Change::RouteDelete { .. }
                 | Change::SourceSet { .. } => continue,
@@ -310,6 +314,11 @@ impl State {
                 self.policy_attach(*interface, *direction, policy.as_deref())?;
                 return Ok(true);
             }
+            Change::NatSet(rules) => {
+                self.nat.set(rules);
+                self.follow_policies()?;
+                return Ok(true);
+            }
             &Change::SourceSet { ip4, ip6 } => {
                 self.links.sources.ip4 = ip4;
                 self.links.sources.ip6 = ip6;
@@ -411,13 +420,16 @@ impl State {
         self.follow_policies()
     }
 
-    /// All interfaces have the firewall once one of them has a policy, and none after that.
+    /// All interfaces have the firewall once one of them has a policy, or something is translated,
+    /// and none after that.
     fn follow_policies(&mut self) -> Result<(), Full> {
-        let any = self.policies.are_attached();
-        if self.links.firewall == any && self.policies.settled {
+        let nat = self.nat.is_on();
+        let any = nat || self.policies.are_attached();
+        if (self.links.firewall, self.links.nat) == (any, nat) && self.policies.settled {
             return Ok(());
         }
-        (self.links.firewall, self.policies.settled) = (any, false);
+        (self.links.firewall, self.links.nat) = (any, nat);
+        self.policies.settled = false;
         let all: Vec<_> = self.links.interfaces.keys().copied().collect();
         for interface in &all {
             self.interface_line(*interface);
@@ -435,7 +447,11 @@ impl State {
             self.bridges.domains(),
             (self.bonds.groups(), self.bonds.lacpdus()),
             self.vxlans.tunnels(),
-            (self.acls.lists(), self.policies.attached()),
+            (
+                self.acls.lists(),
+                self.policies.attached(),
+                self.nat.published(),
+            ),
         )
     }
 

@@ -17,7 +17,7 @@ use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 
 use super::Neighbor;
-use crate::arc::{BOND, FIREWALL, VXLAN};
+use crate::arc::{BOND, FIREWALL, NAT, VXLAN};
 use crate::change::{Feature, Interface, InterfaceId, Kind, L2, Path};
 use crate::family::Family;
 use crate::source::Sources;
@@ -33,6 +33,8 @@ pub struct Links {
     pub(crate) features: BTreeMap<(InterfaceId, Feature), u32>,
     /// There are policies of the firewall: all interfaces have it.
     pub(super) firewall: bool,
+    /// Addresses are translated: all interfaces look for those that stand for others.
+    pub(super) nat: bool,
     /// By interface, how many others are cross-connected to it.
     far_ends: BTreeMap<InterfaceId, u32>,
 }
@@ -46,7 +48,8 @@ impl Links {
             .take_while(|((of, _), _)| *of == interface);
         let firewall = FIREWALL.into_iter().filter(|_| self.firewall);
         let own = own.map(|((_, feature), _)| *feature);
-        own.chain(firewall).collect()
+        let nat = Some(NAT).filter(|_| self.nat);
+        own.chain(firewall).chain(nat).collect()
     }
 
     /// What leaves by an interface passes bond-output or vxlan-encap from now on, if it is a bond or

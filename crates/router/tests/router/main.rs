@@ -28,6 +28,7 @@ mod ip6;
 mod ip6_nodes;
 mod lacp;
 mod live;
+mod nat;
 mod numbers;
 mod oracle;
 mod output;

@@ -8,7 +8,7 @@
 //! | index | buckets of a line, 16 slots each: 7 bits of the key's hash, whether it is the second key, 24 bits of the number. A key that finds its bucket full goes into another one, which the tag leads to; if that is full too, a slot there moves to its own other one (Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter", CoNEXT 2014) |
 //! | [`Entry`] | a line: the key and what each packet needs |
 //! | [`Annex`] | a line of the user's own, beside it |
-//! | second keys | a line for each flow that has one: those of translated packets |
+//! | second keys | a line for each flow, of which few have one: those of translated packets. It has words for these, too |
 //!
 //! It is made for nodes that pass over their packets three times, so that all of them wait for
 //! memory together: [`Hasher::hash`] and [`Flows::prefetch`]; [`Flows::candidates`]; [`Flows::get`].
@@ -126,11 +126,12 @@ struct Flow {
 
 const _: () = assert!(size_of::<Flow>() == 128);
 
-/// The second key of a flow, in a line of its own.
+/// What few flows have, in a line of its own: a second key, and words of the user's.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Second {
     key: Key,
+    words: [u64; 2],
 }
 
 // SAFETY: numbers, and padding.

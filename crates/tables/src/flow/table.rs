@@ -332,6 +332,21 @@ impl Flows {
         self.at(number).0.has_second().then_some(second)
     }
 
+    /// Words of the user's that lie beside the second key, whether there is one or not. They are
+    /// what they were last set to, whichever flow had the number.
+    ///
+    /// # Panics
+    /// As [`Flows::at`].
+    #[inline(always)]
+    pub fn words(&self, number: u32) -> [u64; 2] {
+        self.memory.seconds[number as usize].words
+    }
+
+    /// Sets the [words](Self::words).
+    pub fn set_words(&mut self, number: u32, words: [u64; 2]) {
+        self.memory.seconds[number as usize].words = words;
+    }
+
     /// A flow to be kept.
     pub fn reference(&self, number: u32) -> Reference {
         let uses = self.at(number).0.uses();

@@ -9,7 +9,7 @@ use super::{Checker, to};
 /// Protocol numbers of ICMP and ICMPv6.
 const ICMP: [u8; 2] = [1, 58];
 /// Protocol numbers of TCP and UDP.
-const WITH_PORTS: [u8; 2] = [6, 17];
+pub(super) const TCP_AND_UDP: [u8; 2] = [6, 17];
 
 pub(super) fn check(c: &mut Checker<'_>) {
     for (name, acl) in &c.config.acls {
@@ -42,13 +42,13 @@ pub(super) fn check(c: &mut Checker<'_>) {
     }
 }
 
-struct Checking<'a, 'c> {
-    c: &'a mut Checker<'c>,
+pub(super) struct Checking<'a, 'c> {
+    pub c: &'a mut Checker<'c>,
     /// The way to the term or rule.
-    at: Vec<Step>,
+    pub at: Vec<Step>,
     /// The beginning of messages about it.
-    says: String,
-    fields: &'c Fields,
+    pub says: String,
+    pub fields: &'a Fields,
 }
 
 /// The address families in which something has members.
@@ -65,7 +65,7 @@ impl Checking<'_, '_> {
         self.c.error(&path, format!("{} {what}", self.says), help);
     }
 
-    fn check(&mut self) {
+    pub(super) fn check(mut self) {
         if !self.check_ends() {
             return;
         }
@@ -84,7 +84,7 @@ impl Checking<'_, '_> {
         ];
         for (field, value) in ports {
             let Some(value) = value else { continue };
-            if WITH_PORTS.contains(&protocol) {
+            if TCP_AND_UDP.contains(&protocol) {
                 self.check_port(field, value);
             } else {
                 let what = format!("{field} can only be specified for protocol tcp or udp");

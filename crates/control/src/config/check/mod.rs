@@ -9,6 +9,7 @@ mod cross_connects;
 mod descriptions;
 mod interfaces;
 mod names;
+mod nat;
 mod ports;
 mod routes;
 mod sub_interfaces;
@@ -36,6 +37,7 @@ pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
     bridges::check(&mut checker);
     tunnels::check(&mut checker);
     acls::check(&mut checker);
+    nat::check(&mut checker);
     addresses::check(&mut checker);
     routes::check(&mut checker);
     ports::check(&mut checker);

@@ -2,6 +2,7 @@
 //! for. Reading a file, its messages, the suggestions for a mistyped name, and the JSON schema for
 //! editors all come from these tables.
 
+mod nat;
 mod ours;
 mod print;
 mod read;
@@ -162,6 +163,7 @@ pub(super) static DOCUMENT: &[Field] = &[
     ),
     Field::new("acls", &vppcfg::ACLS, "Access control lists"),
     Field::new("policies", &ours::POLICIES, "Policies of the firewall"),
+    Field::new("nat", &nat::NAT, "Translation of IPv4 addresses"),
     Field::new("sflow", &vppcfg::SFLOW, "Packet samples for a collector"),
     Field::new("routes", &ours::ROUTES, "Static routes"),
     Field::new(

@@ -15,6 +15,7 @@ macro_rules! usual {
 
 mod acl;
 mod interface;
+pub mod nat;
 pub mod policy;
 mod port;
 mod route;
@@ -30,6 +31,7 @@ pub use interface::{
     Attached, Balance, Bond, BondMode, Bridge, BridgeSettings, Encapsulation, Firewall, Interface,
     Loopback, Sflow, State, SubInterface, Tap, TapHost, Vxlan,
 };
+pub use nat::Nat;
 pub use policy::Policy;
 pub use port::{Memif, MemifMode, Mode, PcapPort, Port, PortKind, Role, Secret, TapPort};
 pub use route::{Hop, Route, Vrf};
@@ -59,6 +61,9 @@ pub struct Config {
     pub acls: Named<Acl>,
     /// Policies of the firewall.
     pub policies: Named<Policy>,
+    /// Translation of addresses.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub nat: Nat,
     /// Packet samples.
     pub sflow: Option<Sflow>,
     /// Static routes.

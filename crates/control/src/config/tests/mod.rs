@@ -4,6 +4,7 @@ mod acls;
 mod dump;
 mod guide;
 mod layer2;
+mod nat;
 mod ours;
 mod policies;
 mod rules;

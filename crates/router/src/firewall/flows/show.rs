@@ -1,6 +1,7 @@
 //! `show flows`, `clear flows`.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use serde::Serialize;
 use tables::flow::Sizes;
@@ -11,6 +12,7 @@ use super::filter::ends;
 use super::walk::{Row, What};
 use crate::firewall::entry::Interfaces;
 use crate::flow::State;
+use crate::nat::place;
 use crate::show::text;
 use crate::{InterfaceId, Router, worker_name};
 
@@ -37,6 +39,14 @@ pub struct Flow {
     pub destination: String,
     /// Its port, likewise.
     pub destination_port: u16,
+    /// What its source is seen as, where another one stands for it.
+    pub outside_source: Option<String>,
+    /// The port of that.
+    pub outside_source_port: Option<u16>,
+    /// What its destination is seen as: whom the packet was sent to.
+    pub outside_destination: Option<String>,
+    /// The port of that.
+    pub outside_destination_port: Option<u16>,
     /// State of the connection.
     pub state: &'static str,
     /// Seconds since its last packet.
@@ -191,6 +201,10 @@ impl Answer {
 fn flow(router: &Router, worker: usize, row: &Row) -> Flow {
     let ([source, destination], protocol) = ends(&row.entry);
     let name = |interface: InterfaceId| (interface != 0).then(|| text::name(router, interface));
+    let places = row.outside.map(place::place);
+    let [outside_source, outside_destination] =
+        places.map(|of| of.map(|of| Ipv4Addr::from_bits(of.address).to_string()));
+    let [outside_source_port, outside_destination_port] = places.map(|of| of.map(|of| of.port));
     let uses = row.entry.interfaces;
     let [[input, output], [reply_input, reply_output]] =
         uses.map(|of| Interfaces(of).both().map(name));
@@ -201,6 +215,10 @@ fn flow(router: &Router, worker: usize, row: &Row) -> Flow {
         source_port: source.port(),
         destination: destination.ip().to_string(),
         destination_port: destination.port(),
+        outside_source,
+        outside_source_port,
+        outside_destination,
+        outside_destination_port,
         state: State::from_number(row.entry.state).name(),
         idle_seconds: row.idle,
         seconds_left: row.left,
@@ -257,6 +275,21 @@ impl fmt::Display for Flow {
             self.seconds_left,
             self.worker
         )?;
+        let seen = |address: &Option<String>, port: Option<u16>| {
+            let address = address.as_deref()?;
+            Some(end(address, port.unwrap_or(0)))
+        };
+        let source = seen(&self.outside_source, self.outside_source_port);
+        let destination = seen(&self.outside_destination, self.outside_destination_port);
+        if source.is_some() || destination.is_some() {
+            let source = source.unwrap_or_else(|| end(&self.source, self.source_port));
+            let own = || end(&self.destination, self.destination_port);
+            writeln!(
+                f,
+                "    outside {source} > {}",
+                destination.unwrap_or_else(own)
+            )?;
+        }
         let name = |interface: &Option<String>| interface.clone().unwrap_or_else(|| "?".to_owned());
         writeln!(
             f,

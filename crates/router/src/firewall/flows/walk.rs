@@ -7,6 +7,7 @@ use graph::ring::{Consumer, Producer, ring};
 use tables::flow::{Annex, Entry, Flows};
 
 use super::filter::Filter;
+use crate::firewall::entry::outside;
 use crate::flow::state::STATES;
 use crate::flow::tcp::Session;
 use crate::flow::{State, Timeouts};
@@ -59,6 +60,8 @@ pub enum By {
 pub(super) struct Row {
     pub entry: Entry,
     pub session: Session,
+    /// The places that its ends are seen as, in the order of its first packet.
+    pub outside: [u64; 2],
     /// Seconds since its last packet.
     pub idle: u32,
     /// Seconds after which it goes unless there is another one.
@@ -132,19 +135,26 @@ impl Walk {
                 flows.remove(number);
                 budget = budget.saturating_sub(REMOVAL);
             } else if self.most > 0 {
-                self.keep(entry, annex, now, timeouts.of(state));
+                let outside = outside(flows, number);
+                self.keep((entry, annex, outside), now, timeouts.of(state));
             }
         }
         true
     }
 
     /// Keeps a flow if there is room, or in place of one with a lower rank.
-    fn keep(&mut self, entry: &Entry, annex: &Annex, now: u32, timeout: u32) {
+    fn keep(
+        &mut self,
+        (entry, annex, outside): (&Entry, &Annex, [u64; 2]),
+        now: u32,
+        timeout: u32,
+    ) {
         // Clocks of workers differ: one may have been seen in the future.
         let idle = (now.wrapping_sub(entry.seen) as i32).max(0) as u32;
         let row = Row {
             entry: *entry,
             session: *Session::of(annex),
+            outside,
             idle,
             left: timeout.saturating_sub(idle),
         };

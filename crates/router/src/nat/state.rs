@@ -1,0 +1,79 @@
+//! The rules that there are, and what they come to with the interfaces of now.
+
+use std::sync::Arc;
+
+use super::Rules;
+use super::compiled::{Compiled, Hits, Inputs};
+use crate::state::Links;
+
+/// The translation as workers see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Published {
+    /// Grows with each change of what the rules say.
+    pub generation: u64,
+    /// `None`: nothing is translated.
+    pub rules: Option<Arc<Compiled>>,
+}
+
+/// The translation.
+#[derive(Debug)]
+pub(crate) struct Nat {
+    workers: usize,
+    pub(super) rules: Rules,
+    pub(super) hits: Arc<Hits>,
+    published: Published,
+}
+
+impl Nat {
+    /// None, for so many workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        let rules = Rules::default();
+        Nat {
+            workers,
+            hits: Arc::new(Hits::new(&rules, workers)),
+            rules,
+            published: Published::default(),
+        }
+    }
+
+    /// True if something is translated.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// These rules hold from now on, and count from 0, unless they are the same.
+    pub(crate) fn set(&mut self, rules: &Rules) {
+        if self.rules != *rules {
+            self.hits = Arc::new(Hits::new(rules, self.workers));
+            self.rules = rules.clone();
+            self.published.rules = None;
+        }
+    }
+
+    /// Takes in what has become of interfaces and their addresses. True if that changes what workers
+    /// are to know.
+    pub(crate) fn follow(&mut self, links: &Links) -> bool {
+        if !self.is_on() {
+            let was = self.published.rules.take().is_some();
+            self.published.generation += u64::from(was);
+            return was;
+        }
+        let inputs = Inputs::new(&self.rules, links);
+        let is_same = self
+            .published
+            .rules
+            .as_ref()
+            .is_some_and(|old| old.is_of(&inputs));
+        if !is_same {
+            self.published.generation += 1;
+            let compiled = Compiled::new(inputs, Arc::clone(&self.hits));
+            self.published.rules = Some(Arc::new(compiled));
+        }
+        !is_same
+    }
+
+    /// What workers are to know.
+    pub(crate) fn published(&self) -> Published {
+        self.published.clone()
+    }
+}
