@@ -511,6 +511,7 @@ impl Refusing<'_> {
             self.unsupported(&["vrfs".into()], "vrfs");
         }
         self.sflow(config);
+        self.taps(config);
         self.acls(config);
         self.policies(config);
         self.nat(config);
@@ -549,6 +550,25 @@ impl Refusing<'_> {
             };
             let message = format!("sflow of interface {name}, which is {kind} and has no port");
             self.refuse(&path, message, instead);
+        }
+    }
+
+    /// Bridges of TAPs that have the name of a TAP's host end beside them.
+    fn taps(&mut self, config: &Config) {
+        for (name, tap) in &config.taps {
+            let Some(bridge) = &tap.host.bridge else {
+                continue;
+            };
+            let is_it = |(_, other): &(&String, &Tap)| {
+                other.host.name == *bridge && other.host.namespace == tap.host.namespace
+            };
+            if let Some((other, _)) = config.taps.iter().find(is_it) {
+                let message = format!(
+                    "tap {name} has bridge {bridge}, which is the host name of tap {other}"
+                );
+                let path = ["taps", name, "host", "bridge"].map(Step::from);
+                self.refuse(&path, message, "give the bridge another name");
+            }
         }
     }
 

@@ -79,11 +79,16 @@ impl Checked {
             Config::default()
         });
         check::check(&config, &tree, &mut findings);
-        let problems = Problems::new(name, text, findings.0);
         let wrong = |problem: &Problem| problem.severity == Severity::Error;
-        if problems.iter().any(wrong) {
-            return Err(problems);
+        if findings.0.iter().any(wrong) {
+            return Err(Problems::new(name, text, findings.0));
         }
+        // The file is good; that this version cannot do all of it is said before it is applied.
+        if let Err(refused) = desired::wanted(&config, &tree) {
+            let warnings = refused.0.into_iter().map(Problem::of_apply);
+            findings.0.extend(warnings);
+        }
+        let problems = Problems::new(name, text, findings.0);
         Ok(Checked {
             config,
             warnings: problems,

@@ -46,6 +46,15 @@ impl Problem {
     pub fn column(&self) -> usize {
         self.at.column
     }
+
+    /// An error of `apply` as a warning: the file is valid all the same.
+    pub(super) fn of_apply(self) -> Self {
+        Problem {
+            severity: Severity::Warning,
+            help: format!("`apply` refuses this: {}", self.help),
+            ..self
+        }
+    }
 }
 
 impl From<Fault> for Problem {

@@ -72,12 +72,6 @@ fn interface(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     if is_tap {
         tap(c, entry);
     }
-    if is_phy && !has_port && !forms::is_device_name(name) {
-        let message = format!("interface {name} has no port");
-        let help =
-            format!("the router needs one to use it: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
-        c.warning(&key, message, help);
-    }
 }
 
 fn tap(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {

@@ -1,9 +1,11 @@
 //! VXLAN tunnels, TAPs, and the names of prefix lists.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::config::forms;
 use crate::config::model::Tap;
+use crate::config::view::AnyInterface;
 
 use super::{Checker, counts, to};
 
@@ -55,7 +57,64 @@ fn vxlans(c: &mut Checker<'_>) {
             let help = "give both an IPv4 address or both an IPv6 address";
             c.error(&to!["vxlan_tunnels", name, "remote"], message, help);
         }
+        if let Some(ends) = ends {
+            check_ends(c, name, ends);
+        }
     }
+}
+
+/// Ends between which no packet can go: vppcfg takes them all, so these are warnings.
+fn check_ends(c: &mut Checker<'_>, name: &str, (local, remote): (IpAddr, IpAddr)) {
+    let at = |field: &str| to!["vxlan_tunnels", name, field];
+    let both = [("local", local), ("remote", remote)];
+    let nobody = both.into_iter().find(|(_, end)| !is_of_a_host(*end));
+    if let Some((field, end)) = nobody {
+        let message = format!("vxlan_tunnel {name} {field} {end} is the address of no host");
+        let help = "no packet can go through the tunnel: it goes from one host to one other";
+        c.warning(&at(field), message, help);
+        return;
+    }
+    if local == remote {
+        let message = format!("vxlan_tunnel {name} local and remote are the same address");
+        let help = "no packet can go through the tunnel: remote is the address of the other end";
+        c.warning(&at("remote"), message, help);
+        return;
+    }
+    if let Some(tunnel) = behind_tunnel(c, remote) {
+        let message = format!("vxlan_tunnel {name} remote {remote} is in a network of {tunnel}");
+        let help = "no tunnel goes through itself or another: its packets are dropped, unless a \
+                    longer prefix leads elsewhere";
+        c.warning(&at("remote"), message, help);
+    }
+    let has_local = |entry: &AnyInterface<'_>| entry.addresses.iter().any(|a| a.address == local);
+    if !c.view.entries.iter().any(has_local) {
+        let message = format!("vxlan_tunnel {name} local {local} is on no interface of this file");
+        let help = "it carries packets while the host has that address elsewhere";
+        c.warning(&at("local"), message, help);
+    }
+}
+
+/// Returns true if a packet can have the address of a single host.
+fn is_of_a_host(address: IpAddr) -> bool {
+    let broadcast = address == Ipv4Addr::BROADCAST;
+    !(address.is_multicast() || address.is_unspecified() || address.is_loopback() || broadcast)
+}
+
+/// The interface that has an address in one of its networks and whose packets go into a tunnel: a
+/// tunnel, a sub-interface of one, or the BVI of a bridge that has one of these.
+fn behind_tunnel(c: &Checker<'_>, address: IpAddr) -> Option<String> {
+    let is_tunnels = |entry: &&AnyInterface<'_>| {
+        let device = entry.parent().unwrap_or(&entry.name);
+        c.config.vxlan_tunnels.contains_key(device)
+    };
+    let own = c.view.entries.iter().filter(is_tunnels);
+    let bvi = |entry: &AnyInterface<'_>| {
+        let bridge = c.view.bridge(&entry.name)?;
+        c.view.get(c.config.bridgedomains[bridge].bvi.as_ref()?)
+    };
+    let mut all = own.flat_map(|entry| [Some(entry), bvi(entry)]).flatten();
+    let has = |entry: &&AnyInterface<'_>| entry.addresses.iter().any(|own| own.contains(address));
+    all.find(has).map(|entry| entry.name.clone())
 }
 
 fn check_tap(c: &mut Checker<'_>, name: &str, tap: &Tap, hosts: &HashMap<&str, usize>) {

@@ -107,6 +107,18 @@ impl Text {
             ..self
         }
     }
+
+    /// What to write: its form, and how long it may be.
+    fn rule(&self) -> String {
+        let Text {
+            least, most, form, ..
+        } = self;
+        match (*most == usize::MAX, form.is_empty()) {
+            (true, _) => format!("write {form}"),
+            (_, true) => format!("write {least} to {most} bytes"),
+            (_, false) => format!("write {least} to {most} bytes: {form}"),
+        }
+    }
 }
 
 impl Field {

@@ -318,29 +318,28 @@ impl Reader<'_> {
 
     /// Explains why a text does not have the form, and what to do.
     fn misfit(&mut self, text: &'static Text, value: &str) -> Option<(String, String)> {
-        if value.len() > text.most || value.len() < text.least {
-            let (than, bound) = if value.len() > text.most {
-                ("greater", text.most)
-            } else {
-                ("less", text.least)
-            };
-            let help = format!("write {} to {} bytes", text.least, text.most);
-            return Some((format!("Length of {value} is {than} than {bound}"), help));
-        }
         if let Some(excluded) = value.chars().find(|c| text.excludes.contains(*c)) {
             let what = format!("'{value}' contains excluded character '{excluded}'");
             return Some((what, "leave it out".to_owned()));
-        }
-        if text.pattern.is_empty() {
-            return None;
         }
         let pattern = self.patterns.entry(text.pattern);
         let pattern = pattern.or_insert_with_key(|pattern| Regex::new(pattern).ok());
         let fits = pattern
             .as_ref()
             .is_some_and(|pattern| pattern.is_match(value));
-        let what = || format!("{value} is not a regex match.");
-        (!fits).then(|| (what(), format!("write {}", text.form)))
+        if !fits {
+            return Some((format!("{value} is not a regex match."), text.rule()));
+        }
+        if value.len() > text.most || value.len() < text.least {
+            let (than, bound) = if value.len() > text.most {
+                ("greater", text.most)
+            } else {
+                ("less", text.least)
+            };
+            let what = format!("Length of {value} is {than} than {bound}");
+            return Some((what, text.rule()));
+        }
+        None
     }
 
     /// Explains why a key does not name an object, and what to do.

@@ -314,7 +314,7 @@ pub(super) static PREFIXLISTS: Type = Type::Map {
             r"^[a-z][a-z0-9-]+$",
             "a lower-case letter, then such letters, digits and `-`",
         )
-        .long(1, 64),
+        .long(2, 64),
     ),
     of: &Type::Object(&[
         description(),
@@ -332,7 +332,7 @@ pub(super) const FILTER_NAME: Text = Text::form(
     r"^[a-z][a-z0-9-]+$",
     "a lower-case letter, then such letters, digits and `-`",
 )
-.long(1, 56);
+.long(2, 56);
 
 pub(super) static ACLS: Type = Type::Map {
     key: Key::Name(FILTER_NAME),

@@ -255,3 +255,72 @@ fn tunnels_and_taps() {
         "taps: { tap1024: { host: { name: t, namespace: n, namespace-create: yes, bridge: b, bridge-create: yes } } }",
     ]);
 }
+
+/// vppcfg takes them all.
+#[test]
+fn ends_between_which_no_packet_goes_are_warned_of() {
+    let of = |local: &str, remote: &str, more: &str| {
+        let text = format!(
+            "loopbacks: {{ loop0: {{ addresses: [ 10.0.0.1/32, '2001:db8::1/128' ] }}, loop1: {{ {more} }} }}\n\
+             interfaces: {{ vxlan_tunnel1: {{ addresses: [ 10.1.0.1/24 ] }}, vxlan_tunnel2: {{}} }}\n\
+             bridgedomains: {{ bd1: {{ bvi: loop1, interfaces: [ vxlan_tunnel2 ] }} }}\n\
+             vxlan_tunnels:\n  vxlan_tunnel1: {{ local: '{local}', remote: '{remote}', vni: 1 }}\n  \
+             vxlan_tunnel2: {{ local: 10.0.0.1, remote: 192.0.2.9, vni: 2 }}"
+        );
+        assert_valid(&[&text]);
+        said(&text, Severity::Warning)
+    };
+    for (local, remote, warning) in [
+        ("10.0.0.1", "192.0.2.1", ""),
+        ("2001:db8::1", "2001:db8::2", ""),
+        (
+            "10.0.0.1",
+            "10.0.0.1",
+            "local and remote are the same address",
+        ),
+        (
+            "10.0.0.1",
+            "239.0.0.1",
+            "remote 239.0.0.1 is the address of no host",
+        ),
+        (
+            "2001:db8::1",
+            "ff05::1",
+            "remote ff05::1 is the address of no host",
+        ),
+        (
+            "10.0.0.1",
+            "255.255.255.255",
+            "remote 255.255.255.255 is the address of no host",
+        ),
+        (
+            "0.0.0.0",
+            "192.0.2.1",
+            "local 0.0.0.0 is the address of no host",
+        ),
+        (
+            "10.0.0.1",
+            "10.1.0.2",
+            "remote 10.1.0.2 is in a network of vxlan_tunnel1",
+        ),
+        (
+            "10.0.0.1",
+            "10.2.0.2",
+            "remote 10.2.0.2 is in a network of loop1",
+        ),
+        (
+            "10.0.0.2",
+            "192.0.2.1",
+            "local 10.0.0.2 is on no interface of this file",
+        ),
+    ] {
+        let found = of(local, remote, "addresses: [ 10.2.0.1/16 ]");
+        let wanted = (!warning.is_empty()).then(|| format!("vxlan_tunnel vxlan_tunnel1 {warning}"));
+        assert_eq!(
+            found,
+            wanted.into_iter().collect::<Vec<_>>(),
+            "{local} {remote}"
+        );
+    }
+    assert_eq!(of("10.0.0.1", "10.2.0.2", ""), [""; 0]);
+}

@@ -100,6 +100,21 @@ error: interfaces.e0.colour: Unexpected element
     );
 }
 
+/// Whether the form or the length is wrong, the advice names both.
+#[test]
+fn advice_on_a_text_says_how_long_it_may_be() {
+    let long = "a".repeat(57);
+    for name in ["a", "A1", &long] {
+        for section in ["acls", "policies"] {
+            let problems = Checked::parse("x", &format!("{section}: {{ {name}: {{}} }}"));
+            let said = problems.expect_err("an error").to_string();
+            let advice =
+                "; write 2 to 56 bytes: a lower-case letter, then such letters, digits and `-`";
+            assert!(said.contains(advice), "{said}");
+        }
+    }
+}
+
 #[test]
 fn a_duplicate_key_is_shown_at_both_places() {
     let text = "interfaces:\n  e0: { mtu: 1500 }\n  e1: {}\n  e0: { mtu: 9000 }\n";
@@ -176,6 +191,29 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
     assert_eq!(
         refused(text),
         wanted.map(|(message, line)| (message.to_owned(), line))
+    );
+    // The file is valid, and who checks it hears the same.
+    let warnings = Checked::parse("x", text).expect("valid").warnings;
+    let told = warnings.iter().map(|p| (p.message.clone(), p.line()));
+    assert_eq!(told.collect::<Vec<_>>(), refused(text));
+    let first = "x:5:10: vrf of interface e1: not supported yet; `apply` refuses this: remove it";
+    assert!(warnings.to_string().starts_with(first), "{warnings}");
+    let bridges = "taps:\n  tap1: { host: { name: t1, bridge: t2, namespace: a } }\n  \
+                   tap2: { host: { name: t2, bridge: br0, namespace: a } }\n  \
+                   tap3: { host: { name: t3, bridge: t3 } }\n  tap4: { host: { name: t4, bridge: t2 } }\n";
+    assert_eq!(
+        refused(bridges),
+        [
+            (
+                "tap tap1 has bridge t2, which is the host name of tap tap2",
+                2
+            ),
+            (
+                "tap tap3 has bridge t3, which is the host name of tap tap3",
+                4
+            ),
+        ]
+        .map(|(message, line)| (message.to_owned(), line))
     );
     let names = refused("interfaces: { GigabitEthernet3/0/0: {} }");
     assert_eq!(

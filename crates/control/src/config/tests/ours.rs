@@ -101,10 +101,8 @@ fn routes() {
         assert_valid(&[&lan.replace('@', route)]);
     }
     let text = lan.replace('@', "{ prefix: 10.0.0.0/8, via: 203.0.113.1 }");
-    assert_eq!(
-        said(&text, Severity::Warning),
-        ["route 10.0.0.0/8 next hop 203.0.113.1 is on no link of this file"]
-    );
+    let nowhere = "route 10.0.0.0/8 next hop 203.0.113.1 is on no link of this file";
+    assert!(said(&text, Severity::Warning).contains(&nowhere.to_owned()));
     let warnings = Checked::parse("test.yaml", &text).expect("valid").warnings;
     let waits = "it waits until an address or an on-link route reaches its next hop";
     assert!(warnings.to_string().contains(waits), "{warnings}");

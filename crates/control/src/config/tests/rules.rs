@@ -510,7 +510,7 @@ fn warnings_do_not_refuse() {
     for (text, warning) in [
         ("interfaces: { e0: { mpls: yes } }".to_owned(), "interface e0 has mpls, which does nothing yet".to_owned()),
         (format!("interfaces: {{ e0: {{ description: {long} }} }}"), "a description of 65 characters".to_owned()),
-        ("interfaces: { GigabitEthernet3/0/0: {} }".to_owned(), "interface GigabitEthernet3/0/0 has no port".to_owned()),
+        ("interfaces: { GigabitEthernet3/0/0: {} }".to_owned(), "interface GigabitEthernet3/0/0 cannot be the name of a network device".to_owned()),
         ("interfaces: { e0: { l2xc: e1 }, e1: {}, e2: { l2xc: e0 } }\nbridgedomains: { bd1: { interfaces: [ e2 ] } }".to_owned(),
             "interface e2 has l2xc and is in a bridgedomain".to_owned()),
         ("interfaces: { e0: { unnumbered: loop0 } }\nloopbacks: { loop0: {} }\nbridgedomains: { bd1: { interfaces: [ e0 ] } }".to_owned(),

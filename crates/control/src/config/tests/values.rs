@@ -96,7 +96,7 @@ const INTERFACES: &[Values] = &[
             ("a b", ": a b is not a regex match."),
             ("True", ": 'True' is not a str."),
             ("", ": 'None' is not a str."),
-            ("\"\"", ": Length of  is less than 1"),
+            ("\"\"", ":  is not a regex match."),
         ],
     ),
     field(
