@@ -341,7 +341,12 @@ impl Interfaces {
             let present = |name: &str| self.opener.host.queues(name);
             config.netdev().map_or(0, |port| queues(port, present))
         };
-        let held: u32 = others.iter().map(queues).sum();
+        let held = |config: &&desired::Interface| {
+            let slot = self.slots.iter().find(|s| s.config.name == config.name);
+            let open = slot.and_then(Slot::open);
+            open.map_or_else(|| queues(config), |open| open.queues as u32)
+        };
+        let held: u32 = others.iter().map(held).sum();
         let mut left = (self.room.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
         let too_long = others.iter().filter_map(|config| {
             let slot = self.slots.iter().find(|s| s.config.name == config.name)?;

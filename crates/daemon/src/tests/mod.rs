@@ -59,6 +59,11 @@ struct Lab {
 impl Lab {
     /// On a machine with these devices.
     fn start(devices: &[&str], config: Config) -> Self {
+        Self::with_buffers(1 << 20, devices, config)
+    }
+
+    /// The same with so many packet buffers for the rings of ports.
+    fn with_buffers(buffers: u32, devices: &[&str], config: Config) -> Self {
         // In memory, where there is such a place: thousands of notes are synced to it.
         let memory = tempfile::tempdir_in("/dev/shm");
         let directory = memory
@@ -82,7 +87,7 @@ impl Lab {
             cpus: vec![None],
             room: Room {
                 interfaces: sizes.interfaces as usize - 1,
-                buffers: 1 << 20,
+                buffers,
             },
             notes: directory.path().join("devices"),
             locks: directory.path().join("namespaces"),

@@ -1,5 +1,6 @@
 //! What somebody else does to a device.
 
+use ::io::af_xdp;
 use control::netlink::Kernel;
 use serde_json::Value;
 
@@ -39,6 +40,27 @@ fn a_device_that_is_renamed_is_followed_and_said() {
     assert_eq!(lab.device("e0"), "other");
     lab.machine.rename(link, "e0").expect("it is renamed");
     assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+}
+
+/// Fewer than it may have by the configuration.
+#[test]
+fn a_device_holds_buffers_for_the_queues_that_it_has() {
+    let names = ["e0", "e1", "e2", "e3"];
+    let config = |count| {
+        let interface = |name: &&str| format!("{name}: {{}}");
+        let interfaces: Vec<_> = names[..count].iter().map(interface).collect();
+        let interfaces = interfaces.join(", ");
+        let ports = "ports: { e0: { netdev: e0, queues: 3 } }";
+        let text = format!("interfaces: {{ {interfaces} }}\n{ports}");
+        Config::parse("test.yaml", &text).expect("valid")
+    };
+    let mut lab = Lab::with_buffers(3 * af_xdp::Queue::HOLDS, &names, config(1));
+    lab.become_this(&config(3)).expect("there is room for two");
+    let plan = Plan::new(&lab.running, &config(4));
+    let refused = "interface e3: there are packet buffers for 0 more queues, and it has 1: give it \
+                   fewer (`ports:`), or restart the router";
+    let found = lab.daemon.accepts(&config(4), &plan);
+    assert_eq!(found, Err(vec![refused.to_owned()]));
 }
 
 #[test]

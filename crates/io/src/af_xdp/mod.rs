@@ -360,9 +360,12 @@ pub fn queues(name: &str) -> Option<u32> {
 }
 
 /// As [`queues`], but how many there may be with an XDP program on it: a driver may add one for
-/// each of `processors`, as virtio-net does.
+/// each of `processors`, as virtio-net does. That of veth adds none, however many there may be.
 pub fn queues_with_program(name: &str, processors: u32) -> Option<u32> {
-    counts(name).map(|(now, most)| most.min(now + processors).max(now))
+    let (now, most) = counts(name)?;
+    let is_veth = netdev::driver(name).is_some_and(|driver| driver == "veth");
+    let added = if is_veth { 0 } else { processors };
+    Some(most.min(now + added).max(now))
 }
 
 /// Receive queues now, and at most.

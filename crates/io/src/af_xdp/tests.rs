@@ -160,6 +160,20 @@ fn through(mode: Mode, lengths: &[usize]) {
     assert_eq!(pool.available(), pool.count());
 }
 
+/// Linux gives a pair as many as there are processors, and uses one.
+#[test]
+fn a_veth_has_with_a_program_the_queues_that_it_has_without() {
+    const NAME: &str = "a_veth_has_with_a_program_the_queues_that_it_has_without";
+    if root(NAME) {
+        in_namespace(NAME, || {
+            run("ip link add va type veth peer name vb");
+            assert_eq!(queues("va"), Some(1));
+            assert_eq!(queues_with_program("va", 8), Some(1));
+            assert_eq!(queues_with_program("vc", 8), None);
+        });
+    }
+}
+
 #[test]
 fn packets_go_through_a_veth_pair() {
     isolated("packets_go_through_a_veth_pair", || {
