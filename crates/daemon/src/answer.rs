@@ -126,7 +126,7 @@ fn answer(
             give(&sflow::show(&daemon.sflow, slots, router), json)
         }
         Verb::ShowVxlan => give(&vxlan::show::tunnels(router), json),
-        Verb::ShowMode => give(&l2::show::modes(router), json),
+        Verb::ShowMode => modes(router, first, json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),
         Verb::ShowGraph => give(&show::graph(router), json),
@@ -229,6 +229,16 @@ fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Reply {
 fn interfaces(daemon: &Daemon, name: Option<&str>, json: bool) -> Reply {
     let shown = show::interfaces(&daemon.routing.router, name, &others(daemon));
     give(&shown.map_err(|e| e.to_string())?, json)
+}
+
+/// What one interface does with what comes in, or each.
+fn modes(router: &Router, name: Option<&str>, json: bool) -> Reply {
+    let mut shown = l2::show::modes(router);
+    if let Some(name) = name {
+        show::number_of(router, name).map_err(|e| e.to_string())?;
+        shown.interfaces.retain(|mode| mode.interface == name);
+    }
+    give(&shown, json)
 }
 
 /// The interface that is meant where its exact name stands for `address`, shortened: `show

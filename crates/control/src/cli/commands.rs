@@ -435,8 +435,9 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowMode,
         &["show", "mode"],
-        "whether interfaces route, bridge or cross-connect",
-    ),
+        "whether interfaces route, bridge or cross-connect, or one interface",
+    )
+    .with(&[INTERFACE]),
     row(
         Verb::ShowBond,
         &["show", "bond"],

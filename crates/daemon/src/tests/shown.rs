@@ -110,6 +110,18 @@ fn an_exact_name_is_no_short_word() {
 }
 
 #[test]
+fn the_mode_of_one_interface() {
+    let config = "interfaces: { a: {}, b: {} }\nports: { a: { null: {} }, b: { null: {} } }";
+    let config = Config::parse("test.yaml", config).expect("valid");
+    let mut lab = Lab::start(&[], config);
+    assert_eq!(ask(&mut lab, "show mode").lines().count(), 2);
+    let shown = ask(&mut lab, "show mode b");
+    assert_eq!(shown.split_whitespace().collect::<Vec<_>>(), ["l3", "b"]);
+    let why = ask(&mut lab, "show mode c");
+    assert!(why.starts_with("unknown interface `c`"), "{why}");
+}
+
+#[test]
 fn what_is_cleared_is_said() {
     let mut lab = lab();
     for (what, said) in [

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use graph::trace::Record;
 use serde::Serialize;
 
 use super::list::Acl;
-use super::{Direction, Packets, Rule};
+use super::{Direction, Packets, Rule, key};
 use crate::show::text::name;
 use crate::{InterfaceId, Router};
 
@@ -193,4 +194,31 @@ impl fmt::Display for Matched {
             range(self.destination_ports),
         )
     }
+}
+
+/// What the access lists say now of a packet that was seen at a node; `None`: the node does not ask
+/// them.
+pub(crate) fn judged(router: &Router, node: &str, record: &Record) -> Option<String> {
+    let (interface, direction) = match node {
+        "ip4-acl-in" | "ip6-acl-in" => (record.rx_if, Direction::Input),
+        "ip4-acl-out" | "ip6-acl-out" => (record.tx_if(), Direction::Output),
+        _ => return None,
+    };
+    let lists = router.state.acls.lists();
+    let Some(list) = lists.of(interface, direction) else {
+        return Some(format!("{} has no access list", name(router, interface)));
+    };
+    let packet = record.packet_bytes().get(usize::from(record.l3)..)?;
+    let decided = match packet.first().map(|first| first >> 4) {
+        Some(4) => key::ip4_bytes(packet).and_then(|key| list.decide4(key)),
+        Some(6) => key::ip6_bytes(packet).and_then(|key| list.decide6(key)),
+        _ => None,
+    };
+    Some(match decided {
+        Some(rule) => {
+            let action = if rule.permit { "permit" } else { "deny" };
+            format!("acl {}, rule {}: {action}", rule.acl, rule.rule)
+        }
+        None => "no rule of the access lists matches".to_owned(),
+    })
 }

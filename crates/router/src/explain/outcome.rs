@@ -110,6 +110,10 @@ fn dropped(router: &Router, before: &[Step], step: &Step, reason: &str) -> Outco
             "It is for the host, which takes such packets from {of} before the router does; one \
              that comes here all the same is dropped in punt: {reason}."
         ),
+        ("vlan-input", "no sub-interface has these tags") => format!(
+            "No sub-interface of {of} has these tags. It is for the host, if that takes such packets \
+             from {of} before the router does; one that comes here is dropped in vlan-input."
+        ),
         _ => {
             let subject = subject(before, step.packet);
             let why = decisive(step).filter(|why| *why != reason);

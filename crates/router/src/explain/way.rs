@@ -7,6 +7,7 @@ use wire::{eth, ip4, ip6};
 
 use super::dry::Ran;
 use super::packet::{link, words};
+use crate::acl::show::judged;
 use crate::acl::{Direction, key};
 use crate::change::L2;
 use crate::icmp::Error;
@@ -115,11 +116,8 @@ fn why(
     match node {
         "ip4-lookup" => route4(router, packet).into_iter().collect(),
         "ip6-lookup" => route6(router, packet).into_iter().collect(),
-        "ip4-acl-in" | "ip6-acl-in" => {
-            vec![acl(router, record.rx_if, Direction::Input, packet)]
-        }
-        "ip4-acl-out" | "ip6-acl-out" => {
-            vec![acl(router, record.tx_if(), Direction::Output, packet)]
+        "ip4-acl-in" | "ip6-acl-in" | "ip4-acl-out" | "ip6-acl-out" => {
+            judged(router, node, record).into_iter().collect()
         }
         "ip4-firewall" | "ip6-firewall" => policies(router, record, packet),
         "icmp4-error" | "icmp6-error" => {
@@ -181,26 +179,6 @@ fn route(found: Option<crate::ip::show::Route>) -> String {
         [] => format!("{source} {prefix}: {kind}"),
         [one] => format!("{source} {prefix}: {one}"),
         all => format!("{source} {prefix}: by flow, one of {}", all.join(", ")),
-    }
-}
-
-/// What the access lists of an interface say.
-fn acl(router: &Router, interface: InterfaceId, direction: Direction, packet: &[u8]) -> String {
-    let lists = router.state.acls.lists();
-    let Some(list) = lists.of(interface, direction) else {
-        return format!("{} has no access list", name(router, interface));
-    };
-    let decided = match packet.first().map(|first| first >> 4) {
-        Some(4) => key::ip4_bytes(packet).and_then(|key| list.decide4(key)),
-        Some(6) => key::ip6_bytes(packet).and_then(|key| list.decide6(key)),
-        _ => None,
-    };
-    match decided {
-        Some(rule) => {
-            let action = if rule.permit { "permit" } else { "deny" };
-            format!("acl {}, rule {}: {action}", rule.acl, rule.rule)
-        }
-        None => "no rule of the access lists matches".to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use graph::{Command, To};
 use wire::text::{Frame, Ip4, Ip6};
 
 use super::text::{hex, name};
+use crate::acl::show::judged;
 use crate::ip::show::adjacency;
 use crate::{InterfaceId, Router, worker_name};
 
@@ -223,14 +224,15 @@ fn of_port(r: &Record, interface: InterfaceId) -> String {
 
 /// The stages of a node that has several, and what the first one says of the packet.
 fn of_node(router: &Router, worker: &ExecutorCounters, r: &Record) -> Vec<String> {
-    let Some((_, node)) = worker.nodes.get(usize::from(r.node)) else {
+    let Some((name, node)) = worker.nodes.get(usize::from(r.node)) else {
         return Vec::new();
     };
     let fused = (node.stages.len() > 1).then(|| {
         let stages: Vec<&str> = node.stages.iter().map(|stage| stage.name).collect();
         format!("fused stages {}", stages.join(", "))
     });
-    fused.into_iter().chain(note(router, worker, r)).collect()
+    let note = note(router, worker, r).or_else(|| judged(router, name, r));
+    fused.into_iter().chain(note).collect()
 }
 
 /// What the descriptor's word says to a node.

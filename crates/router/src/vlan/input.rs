@@ -31,6 +31,9 @@ edges! {
         Punt => Node("punt") as Punted,
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
+        /// Nobody here has its tags, and the kernel takes such frames from this port before we see
+        /// them, but did not take this one.
+        NoSub => Drop("no sub-interface has these tags"),
         /// It ends within its tags.
         Runt => Drop("frame is shorter than its VLAN tags"),
         /// The sub-interface is down.
@@ -108,7 +111,9 @@ impl Input {
             let parent = cx.interfaces.load(p.rx_if);
             return match parent.mode() {
                 Mode::L2 => cross(cx, p, parent, Tags::NONE).into(),
-                _ => host_or_none(parent.is_mac(destination), destination),
+                _ if !parent.is_mac(destination) && destination & GROUP == 0 => Next::NotOurs,
+                _ if parent.peer() == 0 => Next::NoSub,
+                _ => Next::Punt,
             };
         };
         cx.received(sub, p.total());
@@ -174,14 +179,6 @@ fn for_host(p: &mut Pkt<'_>, sub: u16, interface: Hot<'_>) -> Next {
         enter(p, sub, interface.tags());
     }
     Next::Punt
-}
-
-/// Fate of a frame that is not routed.
-fn host_or_none(ours: bool, destination: u64) -> Next {
-    match ours || destination & GROUP != 0 {
-        true => Next::Punt,
-        false => Next::NotOurs,
-    }
 }
 
 /// The tags of a frame, two at most and whether there are more, and the type behind them.

@@ -87,6 +87,23 @@ fn the_first_rule_that_matches_decides() {
     lab.takes(to_port(61).frame(), "ip4-acl-in", "Unmatched");
     assert_eq!(lab.sent(2), [forwarded(&to_port(54).frame(), 2, 2)]);
     assert_eq!(hits(&lab, "a"), [1, 1, 0]);
+    // The trace says which rule it was.
+    lab.router.trace_add("eth1-rx", 3).unwrap();
+    lab.receive(1, [53, 54, 61].map(|port| to_port(port).frame()));
+    let shown = router::show::trace(&lab.router);
+    let judged = shown.threads[0].packets.iter().map(|packet| {
+        let mut steps = packet.steps.iter();
+        &*steps.find(|step| step.node == "ip4-acl-in").unwrap().text[0]
+    });
+    assert_eq!(
+        judged.collect::<Vec<_>>(),
+        [
+            "acl a, rule 0: deny",
+            "acl a, rule 1: permit",
+            "no rule of the access lists matches"
+        ]
+    );
+    assert_eq!(lab.sent(2).len(), 1);
     // What comes in elsewhere is not asked.
     let elsewhere = to_port(53).macs(host_mac(3, 2), own_mac(3));
     lab.receive(3, [elsewhere.frame()]);

@@ -556,6 +556,10 @@ fn a_sub_interface_has_its_tags() {
         explained.link
     );
     assert!(text.contains("It is for the host"), "{text}");
+    assert!(
+        text.starts_with("No sub-interface of eth1 has these tags"),
+        "{text}"
+    );
     let (_, text) = told(&mut lab, (2, 2), to("10.0.11.2"));
     let mac = host_mac(11, 2);
     assert_eq!(

@@ -168,6 +168,17 @@ fn frames_with_other_tags_are_the_hosts() {
     // Two tags, where the sub-interface has one.
     lab.receive(2, [tagged(&packet(13, 3).frame(), 13)]);
     assert_eq!(lab.sent(3).len(), 1);
+    // No host at interface 2: a tag of no sub-interface, and one whose inner tag is of none.
+    let to_two = |id| [&own_mac(2).0[..], &tagged(&packet(id, 3).frame(), id)[6..]].concat();
+    let (mut outer, mut inner) = (to_two(13), to_two(12));
+    outer[15] ^= 1;
+    inner[19] ^= 1;
+    for frame in [outer, inner] {
+        let before = lab.edge("vlan-input", "NoSub");
+        lab.receive(2, [frame]);
+        assert_eq!(lab.edge("vlan-input", "NoSub"), before + 1);
+    }
+    assert_eq!(lab.edge("punt", "NoHost"), 0);
 }
 
 #[test]
