@@ -235,3 +235,64 @@ ports: { a: { tap: {} } }
     };
     assert!(until(patience(), answered));
 }
+
+/// Milliseconds that each of so many echoes took, one every so many seconds; those that never came
+/// are missing.
+fn echoes(from: &Netns, to: &str, count: usize, every: f64) -> Vec<f64> {
+    let said = from.sh(&format!("ping -n -c {count} -i {every} -W 5 {to} || true"));
+    let said = said.expect("it has ping");
+    let times = said
+        .lines()
+        .filter_map(|line| line.split_once("time=")?.1.split(' ').next());
+    times.map(|time| time.parse().expect("a number")).collect()
+}
+
+/// Workers sleep 100 ms at most, and between these echoes they do. A wake-up that is lost costs an
+/// echo as much at each end of its four ways through a router.
+#[test]
+fn changes_lose_no_wake_up() {
+    const NAME: &str = "changes_lose_no_wake_up";
+    const NAP: f64 = 100.0;
+    if skipped(NAME, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Lab::start();
+    lab.routes();
+    let sub = "      300: { lcp: v300, addresses: [ 10.3.0.1/24 ] }\n";
+    let tap = "taps: { tap1: { host: { name: guest } } }\n";
+    let mtu = sub.replacen("lcp: v300", "lcp: v300, mtu: 1400", 1);
+    let others = [
+        format!("{ROUTER}{sub}"),
+        ROUTER.to_owned(),
+        format!("{ROUTER}{sub}{tap}"),
+        format!("{ROUTER}{mtu}{tap}"),
+        format!("{ROUTER}loopbacks: {{ loop1: {{ addresses: [ 10.4.0.1/24 ] }} }}\n"),
+    ];
+    for _ in 0..2 {
+        let meanwhile = std::thread::scope(|scope| {
+            let changes = scope.spawn(|| {
+                for yaml in others.iter().cycle().take(100) {
+                    lab.apply(yaml);
+                }
+            });
+            let mut times = Vec::new();
+            while !changes.is_finished() {
+                let some = echoes(&lab.stations[0], "10.2.0.2", 50, 0.02);
+                assert_eq!(some.len(), 50, "echoes were lost: {}", lab.errors());
+                times.extend(some);
+            }
+            changes.join().expect("all are made");
+            times
+        });
+        let afterwards = echoes(&lab.stations[0], "10.2.0.2", 20, 0.2);
+        for (when, mut times) in [("meanwhile", meanwhile), ("afterwards", afterwards)] {
+            times.sort_by(f64::total_cmp);
+            let (middle, last) = (times[times.len() / 2], times[times.len() - 1]);
+            println!(
+                "{when}: {} echoes, {middle} ms, {last} ms at most",
+                times.len()
+            );
+            assert!(middle < NAP / 2.0 && last < 10.0 * NAP, "{when}: {times:?}");
+        }
+    }
+}
