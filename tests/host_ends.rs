@@ -150,6 +150,58 @@ fn what_was_there_before_a_tap_stays_and_what_is_missing_is_named() {
     assert!(lab.has("br1") && !lab.has("tap0") && !lab.is_made());
 }
 
+#[test]
+fn what_somebody_has_put_in_a_place_stays_and_a_tap_comes_back() {
+    let test = "what_somebody_has_put_in_a_place_stays_and_a_tap_comes_back";
+    if skipped(test, &["ip", "ping", "nsenter"]) || lacks_bridges(test) {
+        return;
+    }
+    let mut lab = Lab::start();
+    let yaml = lab.joined("br0");
+    lab.apply(&yaml).expect("it can be done");
+    let file = lab.router.file().display().to_string();
+    // The bridge goes and another one comes; the tap leaves its namespace.
+    let remake = |lab: &Lab| {
+        lab.guests.ip("link del br0").expect("it is there");
+        lab.guests
+            .ip("link add br0 up type bridge")
+            .expect("a bridge");
+    };
+    remake(&lab);
+    lab.in_made("link set h1 netns 1").expect("it can be moved");
+    let plan = lab.router.ask(&["plan", "-c", &file]).expect("a plan");
+    let made = &lab.made;
+    for said in [
+        "+ host bridge: br0".to_owned(),
+        format!("~ host namespace: elsewhere -> {made}"),
+    ] {
+        assert!(plan.contains(&said), "{plan}");
+    }
+    let warnings = lab.router.ask(&["show", "warnings"]).expect("warnings");
+    for said in [
+        "tap tap0 is no longer in bridge br0".to_owned(),
+        format!("tap h1 is no longer in namespace {made}"),
+    ] {
+        assert!(warnings.contains(&said), "{warnings}");
+    }
+    lab.apply(&yaml).expect("it can be done");
+    let plan = lab.router.ask(&["plan", "-c", &file]).expect("a plan");
+    assert!(plan.contains("no change"), "{plan}");
+    lab.assert_joined("br0");
+    lab.apply(NOTHING).expect("it can be done");
+    assert!(!lab.has("tap0") && lab.has("br0") && !lab.is_made());
+    lab.guests.ip("link del br0").expect("it is there");
+    // The next start removes no bridge that somebody has made meanwhile.
+    lab.apply(&yaml).expect("it can be done");
+    lab.router.process.signal(Signal::KILL);
+    lab.router.process.wait(patience()).expect("it ends");
+    remake(&lab);
+    std::fs::write(lab.router.file(), NOTHING).expect("a file");
+    lab.router.relaunch(&lab.netns);
+    lab.router.wait();
+    assert!(lab.has("br0") && !lab.is_made());
+}
+
 /// The kernel has no bridges; says so.
 fn lacks_bridges(test: &str) -> bool {
     let netns = Netns::create("bridges").expect("root may");

@@ -35,6 +35,8 @@ pub struct Link {
     pub loopback: bool,
     /// Kind of a virtual device: `veth`, `tun`, `bridge` ... (IFLA_INFO_KIND).
     pub kind: Option<String>,
+    /// Index of the bridge, bond or VRF that it is a port of (IFLA_MASTER); `None`: of none.
+    pub master: Option<u32>,
     /// Bus of the hardware behind it: `pci`, `virtio` ... (IFLA_PARENT_DEV_BUS_NAME).
     pub bus: Option<String>,
     /// Address of the device on its bus, as in `0000:03:00.0` (IFLA_PARENT_DEV_NAME).

@@ -84,7 +84,7 @@ pub struct Daemon {
     pub inbox: Inbox,
     /// The failures that tests ask for.
     pub faults: Faults,
-    /// Addresses that the change in progress has seen.
+    /// What the change in progress has seen.
     pub seen: displaced::Seen,
     lock: NamespaceLock,
     /// The mirror's answer that new ports wait for before they take packets in.
@@ -282,6 +282,7 @@ impl Daemon {
             found.extend(slot.wrong_mtu(&self.routing));
             found.extend(slot.strays(&self.routing));
         }
+        found.extend(self.interfaces.astray_in_words());
         let missing = self.missing();
         found.extend(missing.iter().map(ToString::to_string));
         found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));

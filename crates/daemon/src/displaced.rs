@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use control::config::Address;
-use control::config::desired::Interface;
+use control::config::desired::{Interface, Kind};
 use control::netdev;
 use control::netlink::KernelAddress;
 
@@ -19,13 +19,15 @@ pub struct Displaced {
     pub why: String,
 }
 
-/// Addresses that a change has seen, and that no configuration tells of.
+/// What a change has seen, and no configuration tells of.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Those that were missing before it, by name of the interface.
     pub missing: HashSet<(String, Address)>,
     /// The one that the last step has taken from a device.
     pub taken: Option<KernelAddress>,
+    /// TAPs whose host's ends were not in their places, by name: as they were, and as they were to be.
+    pub astray: HashMap<String, (Kind, Kind)>,
 }
 
 impl fmt::Display for Displaced {

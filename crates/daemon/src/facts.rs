@@ -90,12 +90,13 @@ pub struct Rows {
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
     let mut ethtool = daemon.host.ethtool();
+    let astray = daemon.interfaces.astray_ends();
     let interfaces: Vec<Row> = daemon
         .interfaces
         .slots
         .iter()
         .filter(wanted)
-        .map(|s| row(daemon, s, ethtool.as_mut()))
+        .map(|s| row(daemon, s, astray.get(&s.config.name), ethtool.as_mut()))
         .collect();
     match name {
         Some(name) if interfaces.is_empty() => Err(unknown(daemon, name)),
@@ -117,7 +118,12 @@ fn unknown(daemon: &Daemon, name: &str) -> String {
     }
 }
 
-fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
+fn row(
+    daemon: &Daemon,
+    slot: &Slot,
+    astray: Option<&String>,
+    ethtool: Option<&mut Ethtool>,
+) -> Row {
     let open = slot.open();
     let link = open.and_then(|open| daemon.routing.translator.link(open.ifindex));
     let program = daemon.interfaces.program_counters(slot);
@@ -133,7 +139,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         device: link.map(|l| l.name.clone()),
         port: match &slot.phase {
             Phase::Waiting(why) => format!("waiting: {why}"),
-            Phase::Open(open) => open.describe(&slot.config),
+            Phase::Open(open) => open.describe(&slot.config, astray),
         },
         mode: slot.port().map(Open::mode),
         lane: slot.port().map(|_| "userspace"),

@@ -6,7 +6,7 @@ use std::io;
 use control::apply::Target;
 use control::config::desired::{self, Layer2, OpenPort};
 use control::config::{Address, Config, Desired, MTU, Nat, Sflow, State};
-use control::netdev::{give_addresses, is_known};
+use control::netdev::{Astray, give_addresses, is_known};
 use control::netlink::{Kernel, KernelAddress};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
 use router::acl::Direction;
@@ -14,10 +14,32 @@ use router::change::Mac;
 
 use crate::answer;
 use crate::daemon::Daemon;
-use crate::displaced::{Displaced, Seen, displaced};
+use crate::displaced::{Displaced, displaced};
 use crate::static_routes::Place;
 
 impl Target for Daemon {
+    fn found(&mut self, running: &Config) -> Config {
+        let mut found = running.clone();
+        self.seen.astray.clear();
+        for (name, astray) in self.interfaces.astray() {
+            let Some(tap) = found.taps.get_mut(&name) else {
+                continue;
+            };
+            let wanted = desired::Kind::tap(tap);
+            match astray {
+                Astray::Bridge(bridge) => tap.host.bridge = bridge,
+                Astray::Namespace => {
+                    tap.host.namespace = Some(ELSEWHERE.to_owned());
+                    tap.host.bridge = None;
+                }
+            }
+            self.seen
+                .astray
+                .insert(name, (desired::Kind::tap(tap), wanted));
+        }
+        found
+    }
+
     fn accepts(&mut self, to: &Config, plan: &Plan) -> Result<(), Vec<String>> {
         if !self.interfaces.are_open() {
             return Err(vec!["the router is still starting; try again".into()]);
@@ -75,6 +97,9 @@ impl Target for Daemon {
         self.interfaces.remove_taps();
     }
 }
+
+/// What stands for the namespace of a TAP's host end that is not where the router put it.
+const ELSEWHERE: &str = "elsewhere";
 
 /// The interfaces that are to be opened.
 fn new(plan: &Plan) -> Vec<&str> {
@@ -138,10 +163,8 @@ impl Daemon {
         let (changed, links) = (changed(plan), self.links());
         let of_now = displaced(&there, &links, self.wanted());
         let of_now = of_now.map(|missing| (missing.interface, missing.address));
-        self.seen = Seen {
-            missing: of_now.collect(),
-            taken: None,
-        };
+        self.seen.missing = of_now.collect();
+        self.seen.taken = None;
         let missing = displaced(&there, &links, wanted.interfaces.iter());
         let missing = missing.filter(|missing| changed.contains(missing.interface.as_str()));
         let line = |Displaced {
@@ -321,7 +344,16 @@ impl Daemon {
                 desired::Kind::Vxlan(tunnel.ok_or("its ends are of two families")?)
             }
         };
-        if self.interfaces.named(name).is_some() {
+        let kind = match self.seen.astray.get(name) {
+            // It is taken back: it lay elsewhere, but need not.
+            Some((astray, wanted)) if *astray == kind => wanted.clone(),
+            _ => kind,
+        };
+        if let Some(slot) = self.interfaces.named(name) {
+            let is_same = slot.config.kind == kind && matches!(kind, desired::Kind::Tap { .. });
+            if is_same && self.interfaces.put_end_back(name)? {
+                return Ok(());
+            }
             self.interfaces.set_kind(name, kind, &mut self.routing)
         } else {
             self.interfaces.create(name, kind, &mut self.routing)

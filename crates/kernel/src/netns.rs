@@ -152,15 +152,16 @@ fn number(name: &Path) -> Option<u64> {
 }
 
 /// Makes a namespace with a name, the file `path`, as `ip netns add` does. It ends with that name.
+/// The inode number of the file, which is seen where the namespace is not mounted on it.
 ///
 /// # Errors
 /// AlreadyExists: there is such a file; EPERM: this needs CAP_SYS_ADMIN.
-pub fn create(path: &Path) -> io::Result<()> {
+pub fn create(path: &Path) -> io::Result<u64> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
         share(directory)?;
     }
-    File::create_new(path)?;
+    let inode = File::create_new(path)?.metadata()?.ino();
     let name = || {
         enter_new()?;
         Ok(mount_bind(OWN, path)?)
@@ -169,7 +170,7 @@ pub fn create(path: &Path) -> io::Result<()> {
         let named = scope.spawn(name).join();
         named.unwrap_or_else(|panic| resume_unwind(panic))
     });
-    named.inspect_err(|_| {
+    named.map(|()| inode).inspect_err(|_| {
         let _ = fs::remove_file(path);
     })
 }

@@ -10,6 +10,12 @@ use crate::plan::{Action, Item, Plan, Step};
 
 /// The system on which plans are carried out: the router, or a model of it in tests.
 pub trait Target {
+    /// The configuration in force as the system has it by now: `running`, but for what others have
+    /// changed so that a step can put it right. A step that leads back there need not do so.
+    fn found(&mut self, running: &Config) -> Config {
+        running.clone()
+    }
+
     /// Checks that all of this can be done. Nothing is changed.
     ///
     /// # Errors

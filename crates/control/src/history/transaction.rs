@@ -157,7 +157,7 @@ impl Transactions {
         text: &str,
     ) -> Result<(Plan, Vec<String>), Problems> {
         let wanted = Checked::parse(name, text)?;
-        let plan = Plan::new(&self.running, &wanted.config);
+        let plan = Plan::new(&target.found(&self.running), &wanted.config);
         let refused = if plan.is_empty() {
             Vec::new()
         } else {
@@ -209,7 +209,7 @@ impl Transactions {
         }
         let checked = Checked::parse(proposal.name, proposal.text);
         let config = checked.map_err(|problems| problems.to_string())?.config;
-        let plan = Plan::new(&self.running, &config);
+        let plan = Plan::new(&target.found(&self.running), &config);
         if plan.is_empty() && self.is_current(proposal.text) {
             return Ok(Outcome {
                 plan,

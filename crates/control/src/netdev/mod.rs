@@ -38,7 +38,7 @@ use note::{Home, Identity, Note, Notes, Settings};
 pub use configure::{configure, displaced, give_addresses, is_known, take_addresses, takes_ip6};
 pub use namespace_lock::{Cleaned, LOCKS, NamespaceLock, clean, sweep};
 pub use note::{NOTES, Record, forget_gone};
-pub use places::{PLACES, Place, Places};
+pub use places::{Astray, PLACES, Place, Places};
 pub use settings::Kept;
 pub use vlan::VLAN_PARSE;
 

@@ -1,12 +1,14 @@
 //! The bridges and network namespaces that the host's ends of taps lie in. Those that were made for
 //! them go with the last one that needs them.
 //!
-//! Each of these is written down before it is made, in a file that its router holds locked. So one
+//! Each of these is written down in a file that its router holds locked: its name before it is made,
+//! and then what tells it from another one of that name, which somebody may put in its place. So one
 //! that can be locked is a dead router's: the next one keeps what it wants, and removes the rest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -39,12 +41,48 @@ struct Made {
     bridge: Option<String>,
 }
 
+/// What tells something that was made from all else of its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    /// The namespace, or the one that the bridge is in.
+    namespace: Home,
+    /// The kernel's index of the bridge; the inode number of the file that has the namespace's name,
+    /// as it is seen where the namespace is not mounted.
+    number: u64,
+}
+
 /// A file of the directory.
 #[derive(Serialize, Deserialize)]
 struct Written {
     #[serde(flatten)]
     home: Home,
     made: Made,
+    /// `None`: it was about to be made, and nobody knows whether it was.
+    #[serde(default)]
+    identity: Option<Identity>,
+}
+
+/// What is written down, and its file, locked.
+struct Note {
+    file: File,
+    identity: Option<Identity>,
+}
+
+/// The host's end of a tap.
+struct End {
+    /// The kernel's index.
+    link: u32,
+    /// The namespace that it was made in.
+    namespace: Home,
+}
+
+/// The place of a host's end that is not where it was put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Astray {
+    /// It is in another namespace, or the namespace of that name is another by now.
+    Namespace,
+    /// It is a port of this bridge; `None`: of none.
+    Bridge(Option<String>),
 }
 
 /// The places of taps.
@@ -54,8 +92,9 @@ pub struct Places {
     directory: PathBuf,
     /// By the name of the tap's interface.
     taken: BTreeMap<String, Place>,
-    /// Each with its file, locked.
-    made: BTreeMap<Made, File>,
+    /// The host's ends, by the name of the tap's interface.
+    ends: BTreeMap<String, End>,
+    made: BTreeMap<Made, Note>,
 }
 
 impl Places {
@@ -66,6 +105,7 @@ impl Places {
             home: Home::of(None),
             directory: directory.to_owned(),
             taken: BTreeMap::new(),
+            ends: BTreeMap::new(),
             made: BTreeMap::new(),
         }
     }
@@ -83,11 +123,18 @@ impl Places {
             .flatten()
         {
             let read = || {
-                let file = File::open(entry.path()).ok()?;
+                // Also to be written, if it is made again.
+                let mut options = File::options();
+                let file = options.read(true).write(true).open(entry.path()).ok()?;
                 file.try_lock().ok()?;
                 let written: Written =
                     serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
-                (written.home == self.home).then_some((written.made, file))
+                let Written {
+                    home,
+                    made,
+                    identity,
+                } = written;
+                (home == self.home).then_some((made, Note { file, identity }))
             };
             self.made.extend(read());
         }
@@ -114,13 +161,90 @@ impl Places {
         })
     }
 
-    /// A tap gives up its place.
+    /// Puts the host's end of a tap, of this name, into the place that the tap has taken: it is a
+    /// port of the bridge, and up.
     ///
     /// # Errors
-    /// The kernel's.
-    pub fn leave(&mut self, tap: &str) -> io::Result<()> {
+    /// The kernel's; the namespace or the bridge is gone.
+    pub fn put(&mut self, tap: &str, name: &str) -> io::Result<()> {
+        let Some(place) = self.taken.get(tap) else {
+            return Ok(());
+        };
+        let namespace = Home::of(place.namespace.as_deref());
+        let mut kernel = (self.namespaces)(place.namespace.as_deref())?;
+        let link = kernel.link_named(name)?.index;
+        if let Some(bridge) = &place.bridge {
+            let bridge = kernel.link_named(bridge)?.index;
+            kernel.join(link, bridge)?;
+        }
+        kernel.set_up(link, true)?;
+        self.ends.insert(tap.to_owned(), End { link, namespace });
+        Ok(())
+    }
+
+    /// Puts the host's end of a tap back where it belongs; false: it is in another namespace, from
+    /// where nobody takes it back. What is missing and may be made is there then.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take) and [`put`](Self::put).
+    pub fn put_back(&mut self, tap: &str, name: &str) -> io::Result<bool> {
+        let Some(place) = self.taken.get(tap).cloned() else {
+            return Ok(false);
+        };
+        self.take(tap, place)?;
+        let is_there = self.astray([tap]).get(tap) != Some(&Astray::Namespace);
+        if is_there {
+            self.put(tap, name)?;
+        }
+        Ok(is_there)
+    }
+
+    /// The host's end of a tap: the file of its namespace (`None`: our own), and the kernel's index
+    /// there; `None`: it is in no such place.
+    pub fn end(&self, tap: &str) -> Option<(Option<PathBuf>, u32)> {
+        let (place, end) = (self.taken.get(tap)?, self.ends.get(tap)?);
+        let is_there = Home::of(place.namespace.as_deref()) == end.namespace;
+        is_there.then(|| (place.namespace.clone(), end.link))
+    }
+
+    /// Those of some taps whose host's ends are not where they were put, by name.
+    pub fn astray<'t>(&self, taps: impl IntoIterator<Item = &'t str>) -> BTreeMap<String, Astray> {
+        let mut seen = BTreeMap::new();
+        let mut astray = BTreeMap::new();
+        for tap in taps {
+            let (Some(place), Some(end)) = (self.taken.get(tap), self.ends.get(tap)) else {
+                continue;
+            };
+            let namespace = seen.entry(&place.namespace).or_insert_with(|| {
+                let links =
+                    (self.namespaces)(place.namespace.as_deref()).and_then(|mut k| k.links());
+                (
+                    Home::of(place.namespace.as_deref()),
+                    links.unwrap_or_default(),
+                )
+            });
+            let (home, links) = namespace;
+            let link = |index: u32| links.iter().find(|link| link.index == index);
+            let Some(found) = link(end.link).filter(|_| *home == end.namespace) else {
+                astray.insert(tap.to_owned(), Astray::Namespace);
+                continue;
+            };
+            let bridge = found
+                .master
+                .and_then(link)
+                .map(|master| master.name.clone());
+            if place.bridge.is_some() && bridge != place.bridge {
+                astray.insert(tap.to_owned(), Astray::Bridge(bridge));
+            }
+        }
+        astray
+    }
+
+    /// A tap gives up its place. What was made for it is there until
+    /// [`remove_unneeded`](Self::remove_unneeded).
+    pub fn leave(&mut self, tap: &str) {
         self.taken.remove(tap);
-        self.remove_unneeded()
+        self.ends.remove(tap);
     }
 
     /// All taps give up their places.
@@ -129,6 +253,7 @@ impl Places {
     /// The kernel's.
     pub fn leave_all(&mut self) -> io::Result<()> {
         self.taken.clear();
+        self.ends.clear();
         self.remove_unneeded()
     }
 
@@ -153,7 +278,7 @@ impl Places {
             bridge: None,
         };
         // That of a dead router that saw mounts of its own is but a file by now.
-        let is_old = self.made.contains_key(&namespace);
+        let is_old = self.is_left(&namespace);
         if !is_old && error.kind() != io::ErrorKind::NotFound {
             return Err(error);
         }
@@ -162,11 +287,16 @@ impl Places {
             return Err(missing(&what, "namespace"));
         }
         if is_old {
-            remove(&open, &namespace)?;
+            self.remove(&namespace)?;
         }
-        self.write_down(namespace)?;
-        open(None)?.add_namespace(path)?;
-        open(Some(path))
+        self.write_down(namespace.clone())?;
+        let number = open(None)?.add_namespace(path)?;
+        let home = Home::of(Some(path));
+        let known = self.identify(&namespace, home, number);
+        known.and_then(|()| open(Some(path))).inspect_err(|_| {
+            // The first error counts.
+            let _ = open(None).and_then(|mut kernel| kernel.delete_namespace(path));
+        })
     }
 
     fn make_bridge(
@@ -184,18 +314,28 @@ impl Places {
             }
             Err(_) => {}
         }
-        self.write_down(Made {
+        let made = Made {
             namespace: place.namespace.clone(),
             bridge: place.bridge.clone(),
-        })?;
+        };
+        self.write_down(made.clone())?;
         kernel.add_bridge(name).map_err(|error| {
             let what = format!("cannot make bridge {name}: {error}");
             io::Error::new(error.kind(), what)
+        })?;
+        let link = kernel.link_named(name)?.index;
+        let home = Home::of(place.namespace.as_deref());
+        self.identify(&made, home, link.into()).inspect_err(|_| {
+            // The first error counts.
+            let _ = kernel.remove_all(&[link]);
         })
     }
 
-    /// Removes what was made and no tap needs.
-    fn remove_unneeded(&mut self) -> io::Result<()> {
+    /// Removes what was made and no tap needs. What somebody has put in its place stays.
+    ///
+    /// # Errors
+    /// The kernel's; what is left is removed the next time.
+    pub fn remove_unneeded(&mut self) -> io::Result<()> {
         let needs = |place: &Place, made: &Made| {
             let whole = made.bridge.is_none() || made.bridge == place.bridge;
             place.namespace == made.namespace && whole
@@ -205,22 +345,77 @@ impl Places {
         // What is in a namespace first.
         let unneeded: Vec<Made> = unneeded.rev().cloned().collect();
         for made in unneeded {
-            remove(&self.namespaces, &made)?;
+            self.remove(&made)?;
             fs::remove_file(self.file(&made))?;
             self.made.remove(&made);
         }
         Ok(())
     }
 
-    /// Writes down what is about to be made.
-    fn write_down(&mut self, made: Made) -> io::Result<()> {
-        if self.made.contains_key(&made) {
+    /// Removes what was made, if that is what has its name. What is gone is no error.
+    fn remove(&self, made: &Made) -> io::Result<()> {
+        if !self.is_left(made) {
             return Ok(());
         }
+        let mut kernel = match &made.bridge {
+            Some(_) => (self.namespaces)(made.namespace.as_deref())?,
+            None => (self.namespaces)(None)?,
+        };
+        let done = match (&made.bridge, &made.namespace) {
+            (Some(bridge), _) => {
+                let link = kernel.link_named(bridge).map(|link| link.index);
+                link.and_then(|link| kernel.remove_all(&[link]))
+            }
+            (None, Some(path)) => kernel.delete_namespace(path),
+            (None, None) => Ok(()),
+        };
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Returns true if what has a name is what was made.
+    fn is_left(&self, made: &Made) -> bool {
+        let Some(identity) = self.made.get(made).and_then(|note| note.identity.as_ref()) else {
+            return false;
+        };
+        let path = made.namespace.as_deref();
+        let same = || Home::of(path) == identity.namespace;
+        let Some(bridge) = &made.bridge else {
+            let inode = path.and_then(|path| fs::metadata(path).ok());
+            return inode.is_some_and(|file| file.ino() == identity.number) || same();
+        };
+        let link = (self.namespaces)(path).and_then(|mut kernel| kernel.link_named(bridge));
+        let is_it = link.is_ok_and(|link| {
+            link.kind.as_deref() == Some(BRIDGE) && u64::from(link.index) == identity.number
+        });
+        is_it && same()
+    }
+
+    /// Writes down what is about to be made.
+    fn write_down(&mut self, made: Made) -> io::Result<()> {
         fs::create_dir_all(&self.directory)?;
+        let file = match self.made.remove(&made) {
+            Some(note) => note.file,
+            None => self.lock(&made)?,
+        };
+        self.write(made, file, None)
+    }
+
+    /// Writes down what it is, once it is made.
+    fn identify(&mut self, made: &Made, namespace: Home, number: u64) -> io::Result<()> {
+        let Some((made, note)) = self.made.remove_entry(made) else {
+            return Ok(());
+        };
+        let identity = Some(Identity { namespace, number });
+        self.write(made, note.file, identity)
+    }
+
+    fn lock(&self, made: &Made) -> io::Result<File> {
         let mut options = File::options();
-        let options = options.write(true).create(true).truncate(false);
-        let mut file = options.open(self.file(&made))?;
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(self.file(made))?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => io::Error::new(
                 io::ErrorKind::ResourceBusy,
@@ -228,15 +423,20 @@ impl Places {
             ),
             TryLockError::Error(error) => error,
         })?;
-        let home = self.home.clone();
-        let text = serde_json::to_vec(&Written {
-            home,
+        Ok(file)
+    }
+
+    fn write(&mut self, made: Made, mut file: File, identity: Option<Identity>) -> io::Result<()> {
+        let written = Written {
+            home: self.home.clone(),
             made: made.clone(),
-        })?;
+            identity: identity.clone(),
+        };
+        let text = serde_json::to_vec(&written)?;
         file.set_len(0)?;
         file.rewind()?;
         file.write_all(&text)?;
-        self.made.insert(made, file);
+        self.made.insert(made, Note { file, identity });
         Ok(())
     }
 
@@ -253,27 +453,4 @@ impl Places {
 fn missing(what: &str, field: &str) -> io::Error {
     let what = format!("there is no {what}: make it, or write `{field}-create: true`");
     io::Error::other(what)
-}
-
-/// Removes what was made. What is gone is no error.
-fn remove(namespaces: &Namespaces, made: &Made) -> io::Result<()> {
-    let done = match (&made.bridge, &made.namespace) {
-        (Some(bridge), namespace) => {
-            namespaces(namespace.as_deref()).and_then(|kernel| remove_bridge(kernel, bridge))
-        }
-        (None, Some(path)) => namespaces(None)?.delete_namespace(path),
-        (None, None) => Ok(()),
-    };
-    match done {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
-}
-
-fn remove_bridge(mut kernel: Box<dyn Kernel>, name: &str) -> io::Result<()> {
-    let link = kernel.link_named(name)?;
-    if link.kind.as_deref() == Some(BRIDGE) {
-        kernel.remove_all(&[link.index])?;
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@ use ports::Open;
 use router::{InterfaceId, Mac, Router, Tags};
 use tracing::warn;
 
+use super::graveyard::TapLink;
 use super::kind;
 use super::netdev::{queues, takes};
 use super::slot::{Ids, Phase, Slot};
@@ -27,12 +28,10 @@ use crate::workers;
 
 /// What is left of an interface whose port has ended.
 struct Ended {
-    /// The name of the kernel's device, and its index.
+    /// The name of the kernel's device.
     netdev: String,
-    ifindex: u32,
-    /// The tap that is that device; it goes when it and its queues are dropped.
-    tap: Option<Open>,
-    queues: Vec<WorkerPort>,
+    /// The taps that are that device and its port; they go when these are dropped.
+    taps: Vec<(Option<TapLink>, Option<Open>, Vec<WorkerPort>)>,
 }
 
 impl Interfaces {
@@ -283,14 +282,9 @@ impl Interfaces {
         let Some(ended) = self.end_port(at, routing) else {
             return Ok(());
         };
-        let Ended {
-            netdev,
-            ifindex,
-            tap,
-            queues,
-        } = ended;
-        if let Some(tap) = tap {
-            self.graveyard.bury(ifindex, tap, queues);
+        let Ended { netdev, taps } = ended;
+        for (link, tap, queues) in taps {
+            self.graveyard.bury(link, tap, queues);
         }
         let device = self.slots[at].device();
         let config = &self.slots[at].config;
@@ -319,14 +313,22 @@ impl Interfaces {
             routing.unbind(link);
         }
         let open = open?;
+        let slot = &self.slots[at];
+        let links = [self.port_link(slot, routing), self.own_link(&open)];
         let [port, tap] = slot.ids.queues(&open);
-        drop(workers::take_back(&mut routing.router, port));
-        let queues = workers::take_back(&mut routing.router, tap);
+        let [port, tap] = [port, tap].map(|queues| workers::take_back(&mut routing.router, queues));
+        let is_tap = slot.port_tap().is_some();
+        let mut taps = Vec::new();
+        let [port_link, own_link] = links;
+        if is_tap {
+            taps.push((port_link, open.port, port));
+        }
+        if open.tap.is_some() {
+            taps.push((own_link, open.tap, tap));
+        }
         Some(Ended {
             netdev: open.netdev,
-            ifindex: open.ifindex,
-            tap: open.tap,
-            queues,
+            taps,
         })
     }
 

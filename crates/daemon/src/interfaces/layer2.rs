@@ -285,7 +285,7 @@ impl Interfaces {
         }
         let waiting = Phase::Waiting("its numbers change".into());
         match mem::replace(&mut slot.phase, waiting) {
-            Phase::Open(open) => self.put_to_work(at, open, routing),
+            Phase::Open(open) => self.put_to_work(at, open, None, routing),
             phase => slot.phase = phase,
         }
     }

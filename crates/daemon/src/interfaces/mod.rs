@@ -20,6 +20,7 @@ mod sub;
 mod tap;
 mod vxlan;
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -157,6 +158,8 @@ impl Interfaces {
         if self.started && now >= self.retry {
             self.retry = now + RETRY;
             self.reopen(routing);
+            // It has been said once that it failed.
+            let _ = self.opener.places.remove_unneeded();
         }
     }
 
@@ -214,8 +217,8 @@ impl Interfaces {
     /// Closes everything, and undoes what was done to devices. The workers must have ended.
     pub fn close(&mut self) {
         let taps = self.slots.iter().filter_map(Slot::open);
-        let taps: Vec<u32> = taps.filter_map(OpenInterface::own_tap).collect();
-        self.remove_links(&taps);
+        let taps = taps.filter_map(|open| self.own_link(open)).collect();
+        self.remove_links(taps);
         self.slots.clear();
         self.opener.restore();
     }
@@ -257,7 +260,7 @@ impl Interfaces {
         match opened {
             Ok(open) => {
                 slot.found = open.found.clone();
-                self.put_to_work(index, Box::new(open), routing);
+                self.put_to_work(index, Box::new(open), None, routing);
             }
             Err(OpenError::NotThere(what)) => {
                 info!("interface {}: waiting: {what}", slot.config.name);
@@ -285,12 +288,18 @@ impl Interfaces {
     }
 
     /// Gives the workers the parts of an open interface that they do not have yet.
-    fn put_to_work(&mut self, index: usize, mut open: Box<OpenInterface>, routing: &mut Routing) {
+    fn put_to_work(
+        &mut self,
+        index: usize,
+        mut open: Box<OpenInterface>,
+        astray: Option<&String>,
+        routing: &mut Routing,
+    ) {
         let slot = &mut self.slots[index];
         info!(
             "interface {}: {}",
             slot.config.name,
-            open.describe(&slot.config)
+            open.describe(&slot.config, astray)
         );
         let ids = slot.ids;
         let ends = [(ids.port, &mut open.port), (ids.host, &mut open.tap)];
@@ -349,6 +358,12 @@ impl Interfaces {
     /// The device of an interface is gone: it is opened again with the next one of that name. A tap
     /// is made again at once.
     fn lost(&mut self, index: usize, part: Part, routing: &mut Routing) {
+        let mut astray = match part {
+            // It is made in its place.
+            Part::Port => BTreeMap::new(),
+            Part::Tap => self.astray_ends(),
+        };
+        let astray = astray.remove(&self.slots[index].config.name);
         let slot = &mut self.slots[index];
         let Some(open) = slot.open() else { return };
         let tap = slot.port_tap().filter(|_| part == Part::Port);
@@ -377,7 +392,7 @@ impl Interfaces {
         match renewed {
             Ok(()) => {
                 info!("interface {}: {device} is made again", slot.config.name);
-                self.put_to_work(index, open, routing);
+                self.put_to_work(index, open, astray.as_ref(), routing);
             }
             Err(why) => {
                 warn!("interface {}: {why}", slot.config.name);

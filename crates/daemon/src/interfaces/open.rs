@@ -27,12 +27,15 @@ pub struct OpenInterface {
 }
 
 impl OpenInterface {
-    /// Describes it, for log and `show hardware`.
-    pub fn describe(&self, config: &Interface) -> String {
+    /// Describes it, for log and `show hardware`; `astray`: where the host's end of a TAP is, if that
+    /// is not its place.
+    pub fn describe(&self, config: &Interface, astray: Option<&String>) -> String {
         let (port, tap) = (self.port.as_ref().map(Open::describe), &self.netdev);
         match (port, &self.tap) {
             (Some(_), Some(_)) if let Kind::Tap { host, .. } = &config.kind => {
-                format!("{}, settings by tap {tap}", super::host_end::in_words(host))
+                let end = astray.cloned();
+                let end = end.unwrap_or_else(|| super::host_end::in_words(host));
+                format!("{end}, settings by tap {tap}")
             }
             (Some(port), Some(_)) => format!("{port}, host by tap {tap}"),
             (Some(port), None) => port,

@@ -89,6 +89,11 @@ impl Opener {
         report_places(self.places.take_over(taps).map(drop));
     }
 
+    /// Removes the bridges and namespaces that were made for taps, and that none needs any more.
+    pub(super) fn remove_places(&mut self) {
+        report_places(self.places.remove_unneeded());
+    }
+
     /// Undoes what was done to devices.
     pub fn restore(&mut self) {
         report(self.devices.restore(Kept::Settings));

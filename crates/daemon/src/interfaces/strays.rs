@@ -1,8 +1,83 @@
 //! What somebody has changed of an interface's device under the router. The host is in charge: it is
 //! said, and left as it is.
 
-use super::Slot;
+use std::collections::BTreeMap;
+
+use control::config::TapHost;
+use control::config::desired::Kind;
+use control::netdev::Astray;
+
+use super::{Interfaces, Slot};
 use crate::routing::Routing;
+
+impl Interfaces {
+    /// The TAPs whose host's ends are not in the namespace or bridge that the configuration names, by
+    /// name of the interface. Where it names none, the end may be anywhere.
+    pub fn astray(&self) -> BTreeMap<String, Astray> {
+        let named = |slot: &&Slot| {
+            host_end(slot).is_some_and(|host| host.namespace.is_some() || host.bridge.is_some())
+        };
+        // One that is deleted is made again by itself.
+        let is_there = |slot: &&Slot| slot.port().is_some_and(|port| !port.is_deleted_tap());
+        let taps = self.slots.iter().filter(named).filter(is_there);
+        let names = taps.map(|slot| slot.config.name.as_str());
+        self.opener.places.astray(names)
+    }
+
+    /// Says where those host's ends are, by name of the interface.
+    pub fn astray_ends(&self) -> BTreeMap<String, String> {
+        let astray = self.astray();
+        let ends = self.slots.iter().filter_map(|slot| {
+            let name = &slot.config.name;
+            let said = in_words(astray.get(name)?, host_end(slot)?);
+            Some((name.clone(), said))
+        });
+        ends.collect()
+    }
+
+    /// The same, a line each, with the remedy.
+    pub fn astray_in_words(&self) -> Vec<String> {
+        let line = |(name, said)| {
+            format!("interface {name}: {said}: `parshall apply` of its configuration puts it back")
+        };
+        self.astray_ends().into_iter().map(line).collect()
+    }
+
+    /// Puts the host's end of a TAP back in its place; false: it has to be made anew there.
+    ///
+    /// # Errors
+    /// A namespace or bridge is missing and must not be made; the kernel's.
+    pub fn put_end_back(&mut self, name: &str) -> Result<bool, String> {
+        let slot = self.slots.iter().find(|slot| slot.config.name == name);
+        let Some(host) = slot.filter(|slot| slot.open().is_some()).and_then(host_end) else {
+            return Ok(false);
+        };
+        let done = self.opener.places.put_back(name, &host.name);
+        done.map_err(|error| error.to_string())
+    }
+}
+
+/// The host's end of a TAP.
+fn host_end(slot: &Slot) -> Option<&TapHost> {
+    match &slot.config.kind {
+        Kind::Tap { host, .. } => Some(host),
+        _ => None,
+    }
+}
+
+fn in_words(why: &Astray, host: &TapHost) -> String {
+    let (name, bridge) = (&host.name, host.bridge.as_deref().unwrap_or_default());
+    match why {
+        Astray::Namespace => match &host.namespace {
+            Some(namespace) => format!("tap {name} is no longer in namespace {namespace}"),
+            None => format!("tap {name} is in another namespace, and not in bridge {bridge}"),
+        },
+        Astray::Bridge(Some(other)) => {
+            format!("tap {name} is in bridge {other}, and not in bridge {bridge}")
+        }
+        Astray::Bridge(None) => format!("tap {name} is no longer in bridge {bridge}"),
+    }
+}
 
 impl Slot {
     /// The settings in which its device is not as the configuration has it, a line each, with the

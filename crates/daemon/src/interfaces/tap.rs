@@ -27,7 +27,8 @@ impl Device for Tap {
     }
 
     fn close(&self, opener: &mut Opener, config: &Interface, _: &str) -> io::Result<()> {
-        opener.places.leave(&config.name)
+        opener.places.leave(&config.name);
+        Ok(())
     }
 }
 
@@ -51,12 +52,6 @@ fn port(opener: &mut Opener, config: &Interface) -> Result<Open, OpenError> {
         up: false,
     };
     let port = opener.host.tap(netns, &settings)?;
-    let mut kernel = (opener.host.namespaces())(netns)?;
-    let link = kernel.link_named(&host.name)?.index;
-    if let Some(bridge) = &place.bridge {
-        let bridge = kernel.link_named(bridge)?.index;
-        kernel.join(link, bridge)?;
-    }
-    kernel.set_up(link, true)?;
+    opener.places.put(&config.name, &host.name)?;
     Ok(port)
 }

@@ -41,8 +41,6 @@ struct World {
     links: BTreeMap<u32, Link>,
     /// Those who want a device to take in frames to every station, by its index.
     promiscuous: BTreeMap<u32, usize>,
-    /// The bridge that a device is a port of, by its index.
-    masters: BTreeMap<u32, u32>,
     /// Those that have a name, besides our own. What is in them is with all else.
     namespaces: BTreeSet<PathBuf>,
     /// The last index that was given: none is given twice.
@@ -143,7 +141,7 @@ impl Machine {
                 Some(1..) => " promiscuous",
                 _ => "",
             };
-            let master = world.masters.get(&link.index).map(|master| name(*master));
+            let master = link.master.map(name);
             format!(
                 "{} {:?} {mac:?} {} {up}{listens} {master:?}",
                 link.name, link.altnames, link.mtu
@@ -195,8 +193,9 @@ impl World {
         if self.links.remove(&index).is_some() {
             self.drop_addresses(|its| its.link == index);
             self.drop_routes(index, |_| true);
-            self.masters.remove(&index);
-            self.masters.retain(|_, master| *master != index);
+            for port in self.links.values_mut() {
+                port.master = port.master.filter(|master| *master != index);
+            }
             self.news.push(Event::LinkGone(index));
         }
     }
@@ -381,14 +380,13 @@ impl Kernel for Machine {
     fn join(&mut self, link: u32, bridge: u32) -> io::Result<()> {
         let mut world = self.world();
         world.request()?;
-        world.masters.insert(link, bridge);
-        Ok(())
+        world.change(link, |link| link.master = Some(bridge))
     }
-    fn add_namespace(&mut self, path: &Path) -> io::Result<()> {
+    fn add_namespace(&mut self, path: &Path) -> io::Result<u64> {
         let mut world = self.world();
         world.request()?;
         world.namespaces.insert(path.to_owned());
-        Ok(())
+        Ok(0)
     }
     fn delete_namespace(&mut self, path: &Path) -> io::Result<()> {
         let mut world = self.world();

@@ -190,7 +190,7 @@ impl Lab {
 
     /// Makes it what a configuration says, if nothing fails.
     fn become_this(&mut self, config: &Config) -> Result<(), Failure> {
-        let plan = Plan::new(&self.running, config);
+        let plan = Plan::new(&self.daemon.found(&self.running), config);
         assert_eq!(self.daemon.accepts(config, &plan), Ok(()));
         let done = apply::apply(&mut self.daemon, &self.running, &plan.steps);
         if done.is_ok() {

@@ -135,3 +135,94 @@ fn the_device_that_is_gone_is_named() {
     let gone = "interface e0: absent: its device lan is gone";
     assert_eq!(lab.warnings(), Value::from(vec![gone]));
 }
+
+#[test]
+fn a_tap_that_leaves_its_bridge_is_said_and_put_back() {
+    let text = "taps: { tap0: { host: { name: t0, bridge: br0, bridge-create: yes } } }";
+    let config = Config::parse("test.yaml", text).expect("valid");
+    let mut lab = Lab::start(&["e0"], config.clone());
+    assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+    let link = |lab: &mut Lab, name: &str| lab.machine.link_named(name).map(|link| link.index);
+    let state = lab.state();
+    // Its bridge goes; or it is put into another one; or the bridge is somebody else's by now.
+    for (astray, shown, said) in [
+        (
+            "gone",
+            "    + host bridge: br0",
+            "tap t0 is no longer in bridge br0",
+        ),
+        (
+            "moved",
+            "    ~ host bridge: br9 -> br0",
+            "tap t0 is in bridge br9, and not in bridge br0",
+        ),
+        (
+            "remade",
+            "    + host bridge: br0",
+            "tap t0 is no longer in bridge br0",
+        ),
+    ] {
+        let br0 = link(&mut lab, "br0").expect("it is there");
+        let t0 = link(&mut lab, "t0").expect("it is there");
+        if astray == "moved" {
+            lab.machine.add_bridge("br9").expect("it is new");
+            let br9 = link(&mut lab, "br9").expect("it is there");
+            lab.machine.join(t0, br9).expect("it can be");
+        } else {
+            lab.machine.remove(br0);
+        }
+        if astray == "remade" {
+            lab.machine.add_bridge("br0").expect("it is new");
+        }
+        let warning =
+            format!("interface tap0: {said}: `parshall apply` of its configuration puts it back");
+        assert_eq!(lab.warnings(), Value::from(vec![warning]));
+        let rows = facts::hardware(&lab.daemon, Some("tap0")).expect("it is there");
+        let rows = serde_json::to_value(rows).expect("JSON");
+        let port = rows["interfaces"][0]["port"].as_str().expect("text");
+        assert!(port.starts_with(said), "{port}");
+        let plan = Plan::new(&lab.daemon.found(&config), &config);
+        assert!(plan.text(false).contains(shown), "{}", plan.text(false));
+        lab.become_this(&config).expect("nothing fails");
+        assert_eq!(link(&mut lab, "t0").expect("it is there"), t0, "it stays");
+        assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+        if let Ok(br9) = link(&mut lab, "br9") {
+            lab.machine.remove(br9);
+        }
+        assert_eq!(lab.state(), state);
+    }
+    // The last one is somebody else's.
+    let none = Config::parse("test.yaml", "").expect("valid");
+    lab.become_this(&none).expect("nothing fails");
+    assert!(link(&mut lab, "t0").is_err() && link(&mut lab, "br0").is_ok());
+}
+
+/// A change that takes a TAP back to its place and fails may leave it there.
+#[test]
+fn a_change_that_fails_leaves_a_tap_in_its_place() {
+    let text = |mtu| {
+        format!(
+            "taps: {{ tap0: {{ host: {{ name: t0, mtu: {mtu}, bridge: br0, bridge-create: yes }} }} }}\n\
+                 interfaces: {{ tap0: {{ mtu: {mtu} }} }}"
+        )
+    };
+    let [from, to] = [1400, 1300].map(|mtu| Config::parse("test.yaml", &text(mtu)).expect("valid"));
+    let mut lab = Lab::start(&["e0"], from);
+    let state = lab.state();
+    let mut failures = 0;
+    for request in 0.. {
+        let br0 = lab.machine.link_named("br0").expect("it is there").index;
+        lab.machine.remove(br0);
+        lab.machine.fail(Some(request));
+        let done = lab.become_this(&to);
+        lab.machine.fail(None);
+        if done.is_ok() {
+            break;
+        }
+        failures += 1;
+        let from = lab.running.clone();
+        lab.become_this(&from).expect("nothing fails");
+        assert_eq!(lab.state(), state, "request {request}");
+    }
+    assert!(failures > 3, "{failures}");
+}

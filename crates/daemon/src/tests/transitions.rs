@@ -215,6 +215,18 @@ fn taps_are_removed_all_at_once() {
     assert_eq!(lab.machine.removed(), [5]);
 }
 
+/// So are those that are ports, with the taps that have their settings: in each namespace at once.
+#[test]
+fn ports_that_are_taps_are_removed_all_at_once() {
+    let all = "ports: { p: { tap: { name: vm } } }\ninterfaces: { p: {} }\n\
+               taps: { tap0: { host: { name: t0 } }, tap1: { host: { name: t1 } }, \
+               tap2: { host: { name: t2, namespace: blue, namespace-create: yes } }, \
+               tap3: { host: { name: t3, namespace: blue, namespace-create: yes } } }";
+    let mut lab = Lab::start(&DEVICES, parsed(all));
+    lab.become_this(&parsed("")).expect("nothing fails");
+    assert_eq!(lab.machine.removed(), [8, 2]);
+}
+
 /// What is said of a change if any one of its requests fails, without the end.
 fn failures(from: &str, to: &str) -> BTreeSet<String> {
     let mut lab = Lab::start(&DEVICES, parsed(from));

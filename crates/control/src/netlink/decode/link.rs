@@ -28,6 +28,7 @@ pub fn link(payload: &[u8]) -> Option<Link> {
             libc::IFLA_LINKINFO => {
                 link.kind = Attributes(value).find(libc::IFLA_INFO_KIND).map(text);
             }
+            libc::IFLA_MASTER => link.master = u32_at(value, 0).filter(|master| *master > 0),
             libc::IFLA_PARENT_DEV_BUS_NAME => link.bus = Some(text(value)),
             libc::IFLA_PARENT_DEV_NAME => link.bus_address = Some(text(value)),
             libc::IFLA_PROP_LIST => {

@@ -47,8 +47,9 @@ pub trait Kernel {
     fn add_bridge(&mut self, name: &str) -> io::Result<()>;
     /// Makes a device a port of a bridge.
     fn join(&mut self, link: u32, bridge: u32) -> io::Result<()>;
-    /// Makes a network namespace with a name, a file.
-    fn add_namespace(&mut self, path: &Path) -> io::Result<()>;
+    /// Makes a network namespace with a name, a file. The inode number of that file, where the
+    /// namespace is not mounted on it.
+    fn add_namespace(&mut self, path: &Path) -> io::Result<u64>;
     /// Removes the name of a network namespace.
     fn delete_namespace(&mut self, path: &Path) -> io::Result<()>;
     /// Moves a device to another namespace under a name.
@@ -123,7 +124,7 @@ impl Kernel for Requests {
     fn join(&mut self, link: u32, bridge: u32) -> io::Result<()> {
         self.join(link, bridge)
     }
-    fn add_namespace(&mut self, path: &Path) -> io::Result<()> {
+    fn add_namespace(&mut self, path: &Path) -> io::Result<u64> {
         netns::create(path)
     }
     fn delete_namespace(&mut self, path: &Path) -> io::Result<()> {
