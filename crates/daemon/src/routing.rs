@@ -121,8 +121,11 @@ impl Routing {
     /// Lets the router do what it has put off.
     pub fn tick(&mut self) {
         self.router.tick();
-        self.router
-            .age(self.router.started().elapsed().as_secs() as u32);
+        let now = self.router.started().elapsed().as_secs() as u32;
+        self.router.age(now);
+        for found in router::l2::show::loops(&mut self.router, now) {
+            warn!("{found}");
+        }
         let waiting = self.router.deferred() > 0;
         self.shortage.say(waiting, Instant::now());
         drop(self.router.collect());

@@ -1,9 +1,10 @@
 //! Link Aggregation Control Protocol and its marker protocol (IEEE 802.1AX-2014 clauses 6.4.2 and
 //! 6.5.3).
 //!
-//! The receiver of an LACPDU does not look at its version, the types of its TLVs and reserved
-//! fields (clause 6.4.12), so that later versions may have more to say; the lengths of the TLVs are
-//! what says that fields are where they are read.
+//! The receiver of an LACPDU must not look at its version, the types of its TLVs and reserved fields
+//! (clause 6.4.12), so that other versions may have more to say; nor at what follows the first 110
+//! bytes, since a long LACPDU has more there (clause 6.4.2.4). It may look at the lengths of the TLVs,
+//! which are what says that fields are where they are read.
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -38,6 +38,8 @@ edges! {
         Runt => Drop("frame is shorter than an ethernet header"),
         /// The interface is down.
         Down => Drop("interface is down"),
+        /// It claims to come from many (IEEE 802.3 clause 3.2.3: the source is an individual address).
+        BadSource => Drop("source MAC is multicast"),
         /// At layer 2, and without a cross connect.
         Unconnected => Drop("interface has no cross connect"),
         /// The other end of the cross connect is down or gone.
@@ -62,6 +64,12 @@ const IP_AT: u8 = eth::LEN as u8;
 #[inline(always)]
 pub(crate) fn mac(p: &Pkt<'_>, at: u8) -> u64 {
     u64::from_le_bytes(*p.header(at))
+}
+
+/// Whether the frame has the address of a group as its source.
+#[inline(always)]
+pub(crate) fn is_from_group(p: &Pkt<'_>) -> bool {
+    p.header::<eth::Header>(0).src.0[0] & GROUP as u8 != 0
 }
 
 impl Stage<Cx> for Input {
@@ -154,6 +162,7 @@ impl From<Fate> for Next {
             Fate::OtherDown => Next::OtherDown,
             Fate::TooLong => Next::TooLong,
             Fate::NoRoom => Next::NoRoom,
+            Fate::BadSource => Next::BadSource,
         }
     }
 }

@@ -3,6 +3,6 @@
 mod input;
 mod output;
 
-pub(crate) use input::{GROUP, is_dhcp_reply, mac};
+pub(crate) use input::{GROUP, is_dhcp_reply, is_from_group, mac};
 pub use input::{Input, Next};
 pub use output::Output;

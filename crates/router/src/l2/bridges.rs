@@ -8,6 +8,7 @@ use tables::interface::L2;
 use tables::mac::{Key, Macs, Station, WORDS_FOR_EACH};
 use tables::mem::Cells;
 
+use super::counts::{Flooded, Learned};
 use super::owners::{Owners, Table};
 use crate::by_number::{ByNumber, put};
 use crate::change::{ArpRequests, BridgeDomain, DomainId, Interface, InterfaceId, Mac};
@@ -24,6 +25,8 @@ pub(crate) struct Domain {
     pub(super) members: Box<[InterfaceId]>,
     /// Who has which address.
     pub(super) owners: Arc<Owners>,
+    /// Frames that its members were flooded with.
+    pub(super) flooded: Arc<Flooded>,
 }
 
 /// The domains that workers see, by number.
@@ -41,6 +44,8 @@ pub(crate) struct Bridges {
     pub(crate) stations: Macs,
     /// Of domains that do not just flood ARP requests.
     addresses: BTreeMap<DomainId, Table>,
+    /// What each domain has learned.
+    learned: BTreeMap<DomainId, Learned>,
 }
 
 impl Default for Bridges {
@@ -52,6 +57,7 @@ impl Default for Bridges {
             own: BTreeMap::new(),
             stations: Macs::new(Cells::boxed(STATIONS * WORDS_FOR_EACH)),
             addresses: BTreeMap::new(),
+            learned: BTreeMap::new(),
         }
     }
 }
@@ -83,6 +89,7 @@ impl Bridges {
     pub(crate) fn delete(&mut self, id: DomainId) -> Option<InterfaceId> {
         self.forget(|key, _, _| key.domain() == id);
         self.addresses.remove(&id);
+        self.learned.remove(&id);
         self.replace(id, None)
     }
 
@@ -169,7 +176,10 @@ impl Bridges {
             all.filter(|(key, ..)| key.domain() == domain).count()
         };
         let is_full = |limit: u32| known.is_none() && count() >= limit as usize;
-        if settings.limit.is_some_and(is_full) {
+        let is_full = settings.limit.is_some_and(is_full);
+        let learned = self.learned.entry(domain).or_default();
+        if is_full {
+            learned.refused += 1;
             return;
         }
         let station = Station {
@@ -177,7 +187,25 @@ impl Bridges {
             fixed: false,
         };
         // Where there is no room it stays unknown, and what is for it is flooded.
-        let _ = self.stations.set(key, station);
+        if self.stations.set(key, station).is_err() {
+            learned.refused += 1;
+        } else if let Some((before, _)) = known.filter(|(known, _)| known.interface != interface) {
+            learned.moved(key, [before.interface, interface]);
+        }
+    }
+
+    /// How often stations of a domain have moved, and how often one was not learned since a limit
+    /// was reached.
+    pub(super) fn learned(&self, id: DomainId) -> (u64, u64) {
+        let learned = self.learned.get(&id);
+        learned.map_or((0, 0), |learned| (learned.moves, learned.refused))
+    }
+
+    /// It is this time, in seconds: stations that have moved too often, how often, and the interfaces
+    /// of the last move.
+    pub(super) fn moving(&mut self, now: u32) -> Vec<(Key, u32, [InterfaceId; 2])> {
+        let all = self.learned.values_mut();
+        all.filter_map(|learned| learned.look(now)).collect()
     }
 
     /// A station has said by ARP that it has an address. True if that is news, which
@@ -253,6 +281,12 @@ impl Bridges {
                 .addresses
                 .get(&id)
                 .map(Table::owners)
+                .unwrap_or_default(),
+            flooded: self
+                .domains
+                .get(usize::from(id))
+                .and_then(Option::as_ref)
+                .map(|domain| domain.flooded.clone())
                 .unwrap_or_default(),
         });
         put(&mut self.domains, id, shown);

@@ -6,6 +6,7 @@ use tables::interface::{Hot, L2, Mode, Tags};
 
 use super::{Fate, Stuck, leave};
 use crate::context::Cx;
+use crate::eth::is_from_group;
 use crate::vlan::retag;
 
 /// Sends a frame on from an interface at layer 2. `tags` are those of the interface, which the frame
@@ -22,6 +23,9 @@ pub(crate) fn cross(cx: &Cx, p: &mut Pkt<'_>, from: Hot<'_>, tags: Tags) -> Fate
         Some(L2::Bond(_)) => return Fate::Bonded,
         None => return Fate::Unconnected,
     };
+    if is_from_group(p) {
+        return Fate::BadSource;
+    }
     let other = cx.interfaces.load(to);
     if other.mode() == Mode::Down {
         return Fate::OtherDown;

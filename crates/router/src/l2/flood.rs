@@ -5,6 +5,7 @@ use graph::{Desc, Each, Emit, Pkt, edges};
 use tables::interface::{L2, Mode, Tags};
 
 use super::{Stuck, leave};
+use crate::change::Mac;
 use crate::context::Cx;
 
 edges! {
@@ -38,6 +39,11 @@ impl Each<Cx> for Flood {
             Some(L2::Bridge(number)) => cx.snapshot().domain(number),
             _ => None,
         };
+        if let Some(domain) = domain {
+            let bytes = out.pool().bytes_of(&d);
+            let destination = bytes.first_chunk().copied().unwrap_or_default();
+            domain.flooded.count(Mac(destination));
+        }
         let bvi = domain.and_then(|domain| domain.settings.bvi);
         let members = domain.map_or(&[][..], |domain| &domain.members);
         let is_up = |to: u16| cx.interfaces.load(to).mode() != Mode::Down;

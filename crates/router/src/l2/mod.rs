@@ -4,6 +4,7 @@
 mod arp;
 mod bridges;
 mod bvi;
+mod counts;
 mod cross_connect;
 mod flood;
 mod forward;
@@ -12,6 +13,7 @@ pub mod show;
 
 pub(crate) use bridges::{Bridges, Domain, Domains};
 pub use bvi::Output as BviOutput;
+pub use counts::Loop;
 pub(crate) use cross_connect::cross;
 pub use flood::Flood;
 pub use forward::Forward;
@@ -41,6 +43,8 @@ pub(crate) enum Fate {
     TooLong,
     /// There is no room in front of it for the other end's tags.
     NoRoom,
+    /// It claims to come from many.
+    BadSource,
 }
 
 /// Reason why a frame cannot leave by an interface.

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use serde::Serialize;
 use tables::interface::L2;
 
-use super::Domain;
+use super::{Domain, Loop};
 use crate::change::{ArpRequests, Interface, InterfaceId, Kind, Mac};
 use crate::show::text::{self, heading, name};
 use crate::{BridgeDomain, Router};
@@ -51,6 +51,23 @@ pub struct Row {
     pub arp: &'static str,
     /// The owners of addresses, as ARP has said; none where requests are just flooded.
     pub owners: Vec<Owner>,
+    /// What has become of frames and stations since the domain is there.
+    pub counters: Counters,
+}
+
+/// Counters of a bridge domain.
+#[derive(Debug, Clone, Serialize)]
+pub struct Counters {
+    /// Broadcast frames that were flooded.
+    pub flooded_broadcast: u64,
+    /// Multicast frames that were flooded.
+    pub flooded_multicast: u64,
+    /// Frames to stations that nobody knew, which were flooded.
+    pub flooded_unknown: u64,
+    /// Times that a station was seen behind another interface than before.
+    pub moves: u64,
+    /// Times that a station was not learned since the domain or the table was full.
+    pub not_learned: u64,
 }
 
 /// A station that has an address.
@@ -209,6 +226,15 @@ fn row(router: &Router, domain: &Domain) -> Row {
         mac: mac.to_string(),
         age_seconds: now.wrapping_sub(heard),
     });
+    let [flooded_broadcast, flooded_multicast, flooded_unknown] = domain.flooded.all();
+    let (moves, not_learned) = router.state.bridges.learned(id);
+    let counters = Counters {
+        flooded_broadcast,
+        flooded_multicast,
+        flooded_unknown,
+        moves,
+        not_learned,
+    };
     let members = bvi.into_iter().chain(domain.members.iter().copied());
     Row {
         name: domain_name,
@@ -228,7 +254,25 @@ fn row(router: &Router, domain: &Domain) -> Row {
             ArpRequests::Forward => "forward",
         },
         owners: owners.collect(),
+        counters,
     }
+}
+
+/// Stations that move to and fro, at this time in seconds since any moment: of each domain the worst,
+/// once a minute. To be called each second.
+pub fn loops(router: &mut Router, now: u32) -> Vec<Loop> {
+    let moving = router.state.bridges.moving(now);
+    let domains = router.state.bridges.domains();
+    let told = moving.into_iter().filter_map(|(key, moves, interfaces)| {
+        let domain = domains.get(usize::from(key.domain()))?.as_ref()?;
+        Some(Loop {
+            bridge: domain.settings.name.clone(),
+            mac: Mac(key.mac()),
+            interfaces: interfaces.map(|interface| name(router, interface)),
+            moves,
+        })
+    });
+    told.collect()
 }
 
 fn known(router: &Router, interface: InterfaceId) -> Option<&Interface> {
@@ -338,6 +382,7 @@ impl fmt::Display for BridgeDomains {
                 writeln!(f, "\n{}", heading(&MEMBER))?;
                 row.members.iter().try_for_each(|member| member.fmt(f))?;
                 row.owners.iter().try_for_each(|owner| owner.fmt(f))?;
+                row.counters.fmt(f)?;
                 writeln!(f)?;
             }
         }
@@ -361,6 +406,27 @@ impl fmt::Display for Row {
             self.bvi.as_deref().unwrap_or("N/A"),
         ];
         line(f, &cells, &DOMAIN)
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counters {
+            flooded_broadcast,
+            flooded_multicast,
+            flooded_unknown,
+            moves,
+            not_learned,
+        } = self;
+        writeln!(
+            f,
+            "  flooded: {flooded_broadcast} broadcast, {flooded_multicast} multicast, \
+             {flooded_unknown} to unknown stations"
+        )?;
+        writeln!(
+            f,
+            "  stations: {moves} moves, {not_learned} times not learned since a limit was reached"
+        )
     }
 }
 

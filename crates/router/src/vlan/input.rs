@@ -13,7 +13,7 @@ use wire::vlan::{self, Tag};
 
 use super::{INNER, OUTER, pop};
 use crate::context::Cx;
-use crate::eth::{GROUP, is_dhcp_reply, mac};
+use crate::eth::{GROUP, is_dhcp_reply, is_from_group, mac};
 use crate::l2::{Fate, cross};
 
 edges! {
@@ -44,6 +44,8 @@ edges! {
         Bridge => Node("l2-forward"),
         /// At a member of a bond.
         Bond => Node("bond-input"),
+        /// It claims to come from many (IEEE 802.3 clause 3.2.3: the source is an individual address).
+        BadSource => Drop("source MAC is multicast"),
         /// At layer 2, and without a cross connect.
         Unconnected => Drop("interface has no cross connect"),
         /// The other end of the cross connect is down or gone.
@@ -79,7 +81,8 @@ impl Stage<Cx> for Input {
             && let Some(sub) = cx.interfaces.remembered(p.rx_if, tags, &self.last)
         {
             let interface = cx.interfaces.load(sub);
-            if interface.is(mac(p, 0), Mode::Routed) && matches!(ethertype, eth::IP4 | eth::IP6) {
+            let is_ip = matches!(ethertype, eth::IP4 | eth::IP6);
+            if interface.is(mac(p, 0), Mode::Routed) && is_ip && !is_from_group(p) {
                 cx.received(sub, p.total());
                 enter(p, sub, tags);
                 return match ethertype {
@@ -122,6 +125,9 @@ impl Input {
             p.set_rx_if(sub);
             return cross(cx, p, interface, interface.tags()).into();
         }
+        if is_from_group(p) {
+            return Next::BadSource;
+        }
         let ours = interface.is_mac(destination);
         let family = match interface.mode() {
             Mode::Down => return Next::Down,
@@ -160,6 +166,7 @@ impl From<Fate> for Next {
             Fate::OtherDown => Next::OtherDown,
             Fate::TooLong => Next::TooLong,
             Fate::NoRoom => Next::NoRoom,
+            Fate::BadSource => Next::BadSource,
         }
     }
 }

@@ -8,10 +8,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use graph::{Flag, Pkt, Stage, edges};
 use wire::checksum::pseudo_header;
 use wire::ip::ecn::{CE, ECT1};
-use wire::{ip, ip4, ip6, port, udp, vxlan};
+use wire::{eth, ip, ip4, ip6, port, udp, vxlan};
 
 use super::{Tunnel, ecn, sum_of};
 use crate::context::Cx;
+use crate::eth::is_from_group;
 
 edges! {
     /// Ways out of vxlan-input.
@@ -28,6 +29,8 @@ edges! {
         BadLength => Drop("vxlan udp length does not fit the packet"),
         /// There is a checksum, and it is wrong.
         BadChecksum => Drop("vxlan udp checksum is wrong"),
+        /// The frame claims to come from many (IEEE 802.3 clause 3.2.3: the source is an individual address).
+        BadSource => Drop("source MAC is multicast"),
         /// The outer header says that there is congestion, and the packet in the frame cannot say so
         /// (RFC 6040 section 4.2).
         Congested => Drop("congestion in the tunnel of a packet without ecn"),
@@ -95,6 +98,9 @@ impl Stage<Cx> for Input {
             return Next::Congested;
         }
         cx.received(interface, length - udp::LEN - vxlan::LEN);
+        if p.len() >= eth::LEN && is_from_group(p) {
+            return Next::BadSource;
+        }
         Next::Frame
     }
 }

@@ -456,3 +456,56 @@ fn domains_stations_and_modes_are_shown() {
         format!("l2 bridge {} bd_id 7", interface(2).name)
     );
 }
+
+/// What an operator looks at when there is a loop.
+#[test]
+fn floods_moves_and_what_is_not_learned_are_counted() {
+    let mut lab = lab();
+    lab.apply(vec![Change::BridgeSet(BridgeDomain {
+        limit: Some(2),
+        ..domain()
+    })]);
+    let counters = |lab: &Lab| {
+        let shown = show::bridge_domains(&lab.router, None, true).unwrap();
+        let json = serde_json::to_value(&shown).unwrap()["bridge_domains"][0].take();
+        (shown.to_string(), json["counters"].clone())
+    };
+    lab.router.age(1);
+    let (a, b) = (station(1), station(2));
+    lab.bridged(1, &frame(a, BROADCAST));
+    lab.bridged(2, &frame(b, [1, 0, 0x5e, 0, 0, 1]));
+    lab.bridged(3, &frame(station(3), station(9)));
+    // Known unicast counts nothing.
+    lab.bridged(1, &frame(a, b));
+    for _ in 0..15 {
+        lab.bridged(3, &frame(a, b));
+        lab.bridged(1, &frame(a, b));
+    }
+    let (text, json) = counters(&lab);
+    let wanted = serde_json::json!({
+        "flooded_broadcast": 1, "flooded_multicast": 1, "flooded_unknown": 1,
+        "moves": 30, "not_learned": 1,
+    });
+    assert_eq!(json, wanted);
+    assert!(
+        text.contains("flooded: 1 broadcast, 1 multicast, 1 to unknown stations"),
+        "{text}"
+    );
+    assert!(
+        text.contains("stations: 30 moves, 1 times not learned"),
+        "{text}"
+    );
+    assert!(show::loops(&mut lab.router, 2).is_empty(), "too soon");
+    let told = show::loops(&mut lab.router, 11);
+    let (first, third) = (interface(1).name, interface(3).name);
+    let line = format!(
+        "bridge domain bd7: 02:aa:00:00:00:01 moved 30 times in 10 s, last from {third} to {first}: \
+         look for a loop between these, or two stations of this address"
+    );
+    assert_eq!(
+        told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [line]
+    );
+    assert!(show::loops(&mut lab.router, 21).is_empty(), "it is over");
+    lab.check_buffers(0);
+}

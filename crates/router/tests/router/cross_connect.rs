@@ -90,7 +90,9 @@ fn bytes(addresses: &[u8], (tags, rest): &Tagged) -> Vec<u8> {
 /// Any frame: any addresses, any type that is no tag, up to 90 bytes behind it; with the tags of an
 /// interface, any priority, and further tags where those may follow.
 fn any_frame(random: &mut Random, from: Tags) -> ([u8; 12], Tagged) {
-    let addresses = std::array::from_fn(|_| random.word() as u8);
+    let mut addresses: [u8; 12] = std::array::from_fn(|_| random.word() as u8);
+    // Nobody sends from the address of a group.
+    addresses[6] &= !1;
     let mut all = words(from);
     if from.further && random.below(2) > 0 {
         all.push((0x8100, 7));
@@ -260,6 +262,14 @@ fn frames_that_cannot_cross_are_dropped_with_their_reason() {
     assert_eq!(lab.edge("vlan-input", "Unconnected"), 1);
 
     lab.takes(frame(&[], 60)[..13].to_vec(), "ethernet-input", "Runt");
+    for (tags, node) in [
+        (&[][..], "ethernet-input"),
+        (&[(0x8100, 100)], "vlan-input"),
+    ] {
+        let mut of_group = frame(tags, 60);
+        of_group[6] |= 1;
+        lab.takes(of_group, node, "BadSource");
+    }
     lab.takes(
         frame(&[(0x8100, 100)], 60)[..17].to_vec(),
         "vlan-input",

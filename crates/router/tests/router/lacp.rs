@@ -169,6 +169,9 @@ fn what_is_malformed_is_a_drop_with_its_reason() {
         (with(0, 2), "Length"),
         ([&with(0, 2)[..17], &[16], &frame[18..]].concat(), "Marker"),
     ];
+    let mut of_group = frame.clone();
+    of_group[6] |= 1;
+    let cases = cases.into_iter().chain([(of_group, "BadSource")]);
     for (frame, edge) in cases {
         let before = |lab: &Lab, edge| lab.edge("lacp-exchange", edge);
         if edge == "Marker" {
@@ -191,6 +194,25 @@ fn what_is_malformed_is_a_drop_with_its_reason() {
         lab.receive(31, [frame]);
         assert_eq!(before(&lab, edge), count + 1, "{edge}");
     }
+    // Another version, types of TLVs, and more behind it are none of the receiver's business.
+    let drops = |lab: &Lab| -> u64 {
+        let edges = lab.edges().into_iter();
+        edges
+            .filter(|(node, ..)| *node == "lacp-exchange")
+            .map(|(.., count)| count)
+            .sum()
+    };
+    let before = drops(&lab);
+    lab.receive(
+        31,
+        [
+            with(1, 0),
+            with(1, 2),
+            with(2, 9),
+            [&frame[..], &[9; 60]].concat(),
+        ],
+    );
+    assert_eq!(drops(&lab), before);
     lab.check_buffers(0);
 }
 

@@ -160,6 +160,9 @@ fn frames_with_other_tags_are_the_hosts() {
     let mut stranger = whole.clone();
     stranger[5] ^= 1;
     lab.takes(stranger, "vlan-input", "NotOurs");
+    let mut of_group = whole.clone();
+    of_group[6] |= 1;
+    lab.takes(of_group, "vlan-input", "BadSource");
     lab.takes(whole[..17].to_vec(), "vlan-input", "Runt");
     let mut two = tagged(&packet(12, 3).frame(), 12);
     two.truncate(21);

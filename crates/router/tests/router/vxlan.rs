@@ -357,6 +357,12 @@ fn what_is_wrong_is_a_counted_drop() {
         assert!(lab.sent(3).is_empty() && lab.sent(4).is_empty(), "{edge}");
         lab.check_buffers(0);
     }
+    // A frame that claims to come from many.
+    let mut of_group = frame(7, 100);
+    of_group[6] |= 1;
+    lab.receive(2, [packed(&of_group)]);
+    assert_eq!(lab.edge("vxlan-input", "BadSource"), 1);
+    assert!(lab.sent(3).is_empty());
     // A whole packet without a whole frame.
     for len in [0, 1, 13] {
         let before = lab.edge("ethernet-input", "Runt");

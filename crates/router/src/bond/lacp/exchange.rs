@@ -16,6 +16,8 @@ edges! {
         Member => Interface,
         /// More than a member may get.
         TooMany => Drop("more LACPDUs and markers than 100 a second"),
+        /// It claims to come from many (IEEE 802.3 clause 3.2.3: the source is an individual address).
+        BadSource => Drop("source MAC of LACPDU or marker is multicast"),
         /// Of another slow protocol.
         Subtype => Drop("slow protocol is neither LACP nor marker"),
         /// Shorter than a PDU.
@@ -59,6 +61,9 @@ impl Each<Cx> for Exchange {
             return out.push(Next::TooMany, d);
         }
         let bytes = out.pool().bytes_of(&d);
+        if bytes.get(6).is_some_and(|first| first & 1 != 0) {
+            return out.push(Next::BadSource, d);
+        }
         let pdu = match lacp::parse(bytes.get(eth::LEN..).unwrap_or_default()) {
             Ok(pdu) => pdu,
             Err(malformed) => return out.push(malformed.into(), d),
