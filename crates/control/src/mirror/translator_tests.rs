@@ -14,6 +14,7 @@ fn link(index: u32, name: &str, up: bool) -> Event {
         admin_up: up,
         carrier: up,
         loopback: false,
+        master: None,
         kind: None,
         bus: None,
         bus_address: None,
