@@ -24,6 +24,9 @@ pub enum Error {
         /// Error of the kernel.
         source: io::Error,
     },
+    /// The kernel does not tell when devices go down.
+    #[error("watching network devices: {0}")]
+    Links(io::Error),
     /// The file with a memif's secret cannot be read.
     #[error("{file}, which is to have the secret of the memif: {source}")]
     Secret {

@@ -11,6 +11,7 @@
 mod caller;
 mod error;
 pub mod interface;
+mod links;
 mod live;
 mod ports;
 mod session;
@@ -20,6 +21,7 @@ mod statistics;
 
 pub use caller::{Caller, Fallback, Notice};
 pub use error::Error;
+pub use links::Links;
 pub use ports::{Sending, TestPorts, Way, open, open_sender};
 pub use session::{Member, Session};
 pub use software::Threads;

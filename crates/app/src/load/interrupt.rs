@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use session::{Caller, Notice};
+use session::{Caller, Links, Notice, Spec};
 
 /// A flag that a signal to end sets, and sockets that go with the process if another signal comes.
 #[derive(Debug, Default)]
@@ -47,6 +47,17 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// From now on it ends as by a signal when a device of `ports` goes down or away.
+    ///
+    /// # Errors
+    /// One of them is down or gone.
+    pub fn on_loss_of<'a>(
+        &self,
+        ports: impl IntoIterator<Item = &'a Spec>,
+    ) -> Result<Links, session::Error> {
+        Links::watch(ports, self.flag())
+    }
+
     /// Returns true if a signal has come.
     pub fn has_come(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
@@ -55,6 +66,28 @@ impl Interrupt {
     /// Set once a signal has come.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.flag.clone()
+    }
+}
+
+/// An error if one of the load tester's own devices went down or away, which ended the test.
+///
+/// # Errors
+/// What became of it.
+pub fn whole(links: &Links) -> crate::Outcome {
+    match links.fault() {
+        None => Ok(()),
+        Some(fault) => Err(format!(
+            "{fault}: the test ended there, and what it says is of the time until then"
+        )
+        .into()),
+    }
+}
+
+/// The reason why a test failed; a device that went down or away comes first.
+pub fn reason(links: &Links, error: &dyn std::fmt::Display) -> String {
+    match links.fault() {
+        None => error.to_string(),
+        Some(fault) => format!("{fault} ({error})"),
     }
 }
 

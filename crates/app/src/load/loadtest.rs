@@ -18,9 +18,9 @@ use loadgen::measure::trial::Trial;
 use loadgen::model::rate::Rate;
 use loadgen::model::units::Pps;
 use report::model::Run;
-use session::{Spec, TestPorts};
+use session::{Links, Spec, TestPorts};
 
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, reason, whole};
 use super::measured::{Measured, Measuring, Seen, Trials};
 use super::outcome;
 use super::pairs::Pairs;
@@ -168,21 +168,28 @@ impl Loadtest {
             ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
         let threads = self.traffic.threads();
         let mut ports = session::open(&to_open, &rates, threads, &interrupt)?;
+        let links = interrupt.on_loss_of(ways.iter().flat_map(|(tx, rx)| [&tx.tx, rx]))?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
         self.say(&rss::of_one_flow(&ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
-            Some(search) => self.search((search, &goal), &mut ports, &ways, &clock, measuring),
+            Some(search) => self.search(
+                (search, &goal),
+                &mut ports,
+                &ways,
+                (&clock, &links),
+                measuring,
+            ),
             None => {
                 let plan = self.at_most(plan, &mut ports, &clock, &goal)?;
-                self.climb(&plan, &mut ports, &ways, &clock, measuring)
+                self.climb(&plan, &mut ports, &ways, (&clock, &links), measuring)
             }
         }?;
         if fell_short {
             self.say(&watch.advice(&ports.paths));
         }
-        Ok(())
+        whole(&links)
     }
 
     /// Refuses a test at rates that a direction cannot have.
@@ -297,7 +304,7 @@ impl Loadtest {
         (search, goal): (Search, &Goal),
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
-        clock: &Interruptible,
+        (clock, links): (&Interruptible, &Links),
         mut measuring: Measuring,
     ) -> Result<bool, Box<dyn Error>> {
         let length = match search {
@@ -321,7 +328,7 @@ impl Loadtest {
                 })
             }
         }
-        .map_err(|e| e.to_string())?;
+        .map_err(|e| reason(links, &e))?;
         drop(observer);
         let seen = Seen {
             ceiling_pps: found.flat_out_pps,
@@ -334,6 +341,7 @@ impl Loadtest {
             "sender": ports.sender,
             "fallback": ports.fallback,
             "search": &found,
+            "ended_by": links.fault(),
             "rate_note": &note,
             "address_note": address_note(ways),
             "streams": streams,
@@ -356,7 +364,7 @@ impl Loadtest {
         plan: &Plan,
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
-        clock: &Interruptible,
+        (clock, links): (&Interruptible, &Links),
         mut measuring: Measuring,
     ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
@@ -367,7 +375,7 @@ impl Loadtest {
         let ramp = ramp::run(plan, &mut ports.paths, clock, &mut |sample| {
             progress.sample(sample, plan);
         })
-        .map_err(|e| e.to_string())?;
+        .map_err(|e| reason(links, &e))?;
         drop(progress);
         let came_back = ramp.whole.ways.iter().map(|way| way.received.packets);
         measuring.energy.end(came_back.sum());
@@ -394,6 +402,7 @@ impl Loadtest {
         document["parshall"]["sender"] = json!(ports.sender);
         document["parshall"]["fallback"] = json!(ports.fallback);
         let note = sending.rate_note(false);
+        document["parshall"]["ended_by"] = json!(links.fault());
         document["parshall"]["rate_note"] = json!(note);
         document["parshall"]["address_note"] = json!(address_note(ways));
         document["parshall"]["streams"] = streams::rows(ports, ways);

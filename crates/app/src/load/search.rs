@@ -15,7 +15,7 @@ use loadgen::search::classify::Goal;
 use loadgen::search::{Limits, binary, mlrsearch, rfc2544, soak};
 use session::Spec;
 
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, reason, whole};
 use super::measured::{Measuring, Seen, Trials};
 use super::pairs::Pairs;
 use super::progress::{Progress, Style};
@@ -142,6 +142,7 @@ impl Search {
         let interrupt = Interrupt::on_signal()?;
         let mut measuring = Measuring::start(&self.meter)?;
         let mut ports = session::open(&to_open, &[], self.traffic.threads(), &interrupt)?;
+        let links = interrupt.on_loss_of(ways.iter().flat_map(|(tx, rx)| [&tx.tx, rx]))?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
         self.say(&rss::of_one_flow(&ways));
@@ -153,7 +154,7 @@ impl Search {
         let mut runs = Runs::new(&mut ports.paths, &clock, &mut observer);
         let (result, said) = self
             .search(&mut runs, &limits, &ways)
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| reason(&links, &e))?;
         let trials = runs.points;
         drop(observer);
         let is_max = matches!(self.rate, Pace::Max);
@@ -169,6 +170,7 @@ impl Search {
             "fallback": ports.fallback,
             "profile": self.traffic.profile,
             "result": result,
+            "ended_by": links.fault(),
             "trials": trials,
             "rate_note": note,
             "address_note": address_note(&ways),
@@ -188,7 +190,7 @@ impl Search {
         if trials.iter().any(is_short) {
             self.say(&watch.advice(&ports.paths));
         }
-        Ok(())
+        whole(&links)
     }
 
     /// The result for programs, and for people.

@@ -12,7 +12,7 @@ use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 use session::{Spec, TestPorts};
 
 use super::dry;
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, reason, whole};
 use super::streams;
 use super::text;
 use super::traffic::{Pace, Sending, Traffic, duration, pace};
@@ -90,6 +90,7 @@ impl Send {
         let interrupt = Interrupt::on_signal()?;
         let threads = self.traffic.threads();
         let (mut tx, ports) = session::open_sender(sending.to_open(), rate, threads, &interrupt)?;
+        let links = interrupt.on_loss_of([port])?;
         let before: Count = tx.sent().into_iter().sum();
         let due = tx.due();
         tx.start(rate).map_err(|e| e.to_string())?;
@@ -97,7 +98,7 @@ impl Send {
         self.watch(&*tx, begin, &interrupt);
         tx.set_rate(Pps(0.0));
         let seconds = begin.elapsed().as_secs_f64();
-        tx.stop().map_err(|e| e.to_string())?;
+        tx.stop().map_err(|e| reason(&links, &e))?;
         let all = All {
             rate,
             due: tx.due() - due,
@@ -117,9 +118,11 @@ impl Send {
             self.line(&gaps);
         }
         if let Some(file) = &self.json {
-            write_json(file, &self.result(&sending, &ports, &*tx, &all))?;
+            let mut result = self.result(&sending, &ports, &*tx, &all);
+            result["ended_by"] = json!(links.fault());
+            write_json(file, &result)?;
         }
-        Ok(())
+        whole(&links)
     }
 
     fn dry_run(&self) -> crate::Outcome {

@@ -38,6 +38,8 @@ pub(crate) struct Device {
     pub grain: f64,
     /// Time at which the clock is interrupted.
     pub interrupted: Duration,
+    /// At the first time everything but the device stands still for as long as the second says.
+    pub stopped: (Duration, Duration),
     /// The generator fails to start.
     pub broken: bool,
 }
@@ -59,6 +61,7 @@ impl Default for Device {
             slow: Duration::ZERO,
             grain: 0.0,
             interrupted: Duration::MAX,
+            stopped: (Duration::MAX, Duration::ZERO),
             broken: false,
         }
     }
@@ -272,7 +275,13 @@ impl Clock for Simulation {
         while state.now < end {
             let step = end.since(state.now).min(STEP);
             let (before, now) = (state.now, state.now.after(step));
-            state.now = now;
+            let (at, length) = self.device.stopped;
+            let at = Nanos(0).after(at);
+            state.now = if before <= at && at < now {
+                now.after(length)
+            } else {
+                now
+            };
             for line in &mut state.lines {
                 line.pass(&self.device, before, now);
             }

@@ -8,7 +8,7 @@ use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path};
 use crate::measure::point::Point;
 use crate::measure::steady::{self, Steady, Way};
-use crate::measure::way::{Reading, WayResult, between, loss};
+use crate::measure::way::{LATE, Reading, WayResult, between, loss};
 use crate::model::units::{Bits, Pps, WIRE_OVERHEAD};
 
 /// Longest wait for packets still on their way (RFC 2544 section 23: 2 seconds).
@@ -38,6 +38,8 @@ pub struct Trial {
     pub valid: bool,
     /// Reason why it is not valid; empty if it is.
     pub why: String,
+    /// True if sending ran late by more than [`LATE`]: then it is not valid.
+    pub late: bool,
     /// True if it ended early because somebody asked for that.
     pub interrupted: bool,
 }
@@ -84,6 +86,27 @@ impl Trial {
         });
         self.forwarded = Pps(back.sum());
         self.held = ways.iter().map(|way| way.held).collect();
+    }
+
+    /// Notes whether sending, which took `seconds` at least, ran late: whether its schedule has
+    /// packets for less time.
+    pub(crate) fn keep_time(&mut self, seconds: f64) {
+        let least = self.ways.iter().map(|way| way.offered).min();
+        // Of a slow schedule a packet or two may just not be due.
+        let scheduled = (least.unwrap_or(0) + 2) as f64 / self.rate.0;
+        if !self.rate.is_limited() || seconds - scheduled <= LATE * seconds {
+            return;
+        }
+        self.seconds = self.seconds.max(seconds);
+        self.forwarded = self.per_second(self.received());
+        let why = format!(
+            "sending was held up: it took {seconds:.3} s for the packets of {scheduled:.3} s"
+        );
+        self.why = match self.why.is_empty() {
+            true => why,
+            false => format!("{}; {why}", self.why),
+        };
+        (self.late, self.valid) = (true, false);
     }
 
     /// Rate offered, all directions; flat out, the rate sent.
@@ -193,6 +216,7 @@ pub fn run(
         clock.wait_until(end);
     }
     let interrupted = clock.is_interrupted();
+    let took = clock.now().since(begin).as_secs_f64();
     let (seconds, at_end, stopped) = stop(paths, begin, clock);
     let end = begin.after(Duration::from_secs_f64(seconds));
     started.and(stopped)?;
@@ -209,6 +233,7 @@ pub fn run(
     if !interrupted || steady.next().is_none() {
         trial.keep_to(&steady.ways(end, &at_end, &now));
     }
+    trial.keep_time(took);
     Ok(trial)
 }
 
@@ -283,6 +308,7 @@ pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
         forwarded: Pps::default(),
         valid: objections.is_empty(),
         why: objections.join("; "),
+        late: false,
         interrupted: false,
     };
     trial.forwarded = trial.per_second(trial.received());
@@ -424,5 +450,28 @@ mod tests {
         );
         assert!(trial.valid);
         assert!(simulation.now().since(Nanos(0)) < Duration::from_millis(1300));
+    }
+
+    /// All was sent, but in another time: the rate was not that of the trial.
+    #[test]
+    fn a_trial_that_ran_late_is_invalid() {
+        for (pps, held, late) in [
+            (5000.0, 400, true),
+            (1e6, 400, true),
+            (100.0, 400, true),
+            (5000.0, 4, false),
+            (3.0, 200, false),
+        ] {
+            let simulation = Simulation::new(Device {
+                stopped: (Duration::from_millis(800), Duration::from_millis(held)),
+                ..Device::default()
+            });
+            let mut paths = simulation.paths(1);
+            let length = Duration::from_secs(1);
+            let trial = run(&mut paths, Pps(pps), length, &simulation).unwrap();
+            assert_eq!((trial.late, trial.valid), (late, !late), "{pps}: {trial:?}");
+            assert_eq!(trial.why.contains("held up"), late, "{}", trial.why);
+            assert!(!late || trial.sent_pps().0 < 0.8 * pps, "{trial:?}");
+        }
     }
 }

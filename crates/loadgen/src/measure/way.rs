@@ -6,6 +6,9 @@ use crate::device::{Count, Path};
 
 /// Share of the offer that may stay unsent. If it is more, the trial says nothing about the device.
 pub const SHORTFALL: f64 = 0.001;
+/// Share of its time by which sending may be late. If it is more, less was offered than the rate
+/// says, though all of it was sent. As narrow as the bounds of a search.
+pub const LATE: f64 = 0.005;
 
 /// The packets of one direction in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -13,7 +13,7 @@ use crate::measure::trial::{self, RESIDUAL, Trial};
 use crate::measure::way::{self, Reading};
 use crate::model::units::Pps;
 
-use self::sample::Moment;
+use self::sample::{Asked, Moment};
 pub use self::sample::{Sample, WaySample};
 pub use self::verdict::Highest;
 
@@ -151,6 +151,7 @@ pub fn run(
     let begin = clock.now();
     let mut steady = Steady::new(&before, begin, plan.ramp + plan.hold);
     let result = climb(plan, paths, clock, &mut steady, watch);
+    let took = clock.now().since(begin).as_secs_f64();
     let (seconds, at_end, stopped) = trial::stop(paths, begin, clock);
     let end = begin.after(Duration::from_secs_f64(seconds));
     let samples = result?;
@@ -171,6 +172,9 @@ pub fn run(
     } else if !interrupted || steady.next().is_none() {
         ramp.whole.keep_to(&steady.ways(end, &at_end, &now));
     }
+    if ramp.is_constant {
+        ramp.whole.keep_time(took);
+    }
     Ok(ramp)
 }
 
@@ -189,8 +193,9 @@ fn climb(
     let begin = clock.now();
     let end = begin.after(plan.ramp + plan.hold);
     let sample = plan.sample.max(Duration::from_millis(1));
-    let first = Moment::new(begin, paths);
-    trial::start(paths, plan.rate(Duration::ZERO))?;
+    let first = Moment::new(clock, paths);
+    let mut asked = Asked::new(begin, plan.rate(Duration::ZERO));
+    trial::start(paths, asked.rate)?;
     let (mut samples, mut step) = (Vec::new(), 1);
     let mut last = None;
     let mut next_sample = begin.after(sample);
@@ -209,18 +214,23 @@ fn climb(
         if next == next_step {
             let rate = plan.rate(plan.step_at(step).max(next.since(begin)));
             paths.iter_mut().for_each(|path| path.tx.set_rate(rate));
+            asked.change(clock.now(), rate);
             step += 1;
         }
         if next == look {
             steady.look(paths, clock);
         }
         if next == next_sample {
-            let now = Moment::new(clock.now(), paths);
-            let taken = now.sample(&first, last.as_ref().unwrap_or(&first));
+            let now = Moment::new(clock, paths);
+            let planned = asked.take(now.at);
+            let taken = now.sample(&first, last.as_ref().unwrap_or(&first), planned);
             watch(&taken);
             samples.push(taken);
+            // One that came late stands for those that it missed.
+            while next_sample <= now.at {
+                next_sample = next_sample.after(sample);
+            }
             last = Some(now);
-            next_sample = next_sample.after(sample);
         }
         if next == end {
             return Ok(samples);

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use crate::clock::Nanos;
+use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Path};
 use crate::histogram::{Counts, Times};
-use crate::measure::way::{Reading, SHORTFALL, WayResult};
-use crate::model::units::{Bits, WIRE_OVERHEAD};
+use crate::measure::steady::is_told;
+use crate::measure::way::{LATE, Reading, SHORTFALL, WayResult};
+use crate::model::units::{Bits, Pps, WIRE_OVERHEAD};
 
 /// One direction in one sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -41,7 +42,8 @@ pub struct Sample {
     pub at: f64,
     /// Each direction.
     pub ways: Vec<WaySample>,
-    /// False if a generator fell short of the offer by more than 0.1 % in this interval.
+    /// False if a generator fell short of the offer by more than 0.1 % in this interval, or if its
+    /// schedule ran late or caught up, by more than 0.5 %.
     pub valid: bool,
 }
 
@@ -102,32 +104,78 @@ fn is_whole(interval: &WayResult) -> bool {
     missing as f64 <= SHORTFALL * interval.offered as f64
 }
 
+/// True if the schedule asked for the packets that were planned, and not for those of another time.
+fn is_in_time(interval: &WayResult, planned: f64, seconds: f64) -> bool {
+    let off = (interval.offered as f64 - planned).abs();
+    off <= LATE * planned || !is_told(off, planned / seconds.max(1e-9))
+}
+
+/// Packets that a direction is to send, by the rates that it was asked for.
+pub(super) struct Asked {
+    /// The rate at present.
+    pub rate: Pps,
+    since: Nanos,
+    /// Packets until then, since the last sample.
+    packets: f64,
+}
+
+impl Asked {
+    /// At `rate` from `now` on.
+    pub fn new(now: Nanos, rate: Pps) -> Self {
+        Self {
+            rate,
+            since: now,
+            packets: 0.0,
+        }
+    }
+
+    /// At `rate` from `now` on.
+    pub fn change(&mut self, now: Nanos, rate: Pps) {
+        self.packets += self.rate.0 * now.since(self.since).as_secs_f64();
+        (self.since, self.rate) = (now, rate);
+    }
+
+    /// The packets since the last sample, which is now.
+    pub fn take(&mut self, now: Nanos) -> f64 {
+        self.change(now, self.rate);
+        std::mem::take(&mut self.packets)
+    }
+}
+
 /// The paths at one moment.
 pub(super) struct Moment {
-    at: Nanos,
+    /// When they had been read.
+    pub at: Nanos,
+    /// Seconds that this took: the thread may be held up meanwhile.
+    took: f64,
     readings: Vec<Reading>,
     /// How long packets took until then, by path.
     times: Vec<Option<Counts>>,
 }
 
 impl Moment {
-    /// Reads the paths at `at`, which is now.
-    pub fn new(at: Nanos, paths: &[Path]) -> Self {
+    /// Reads the paths.
+    pub fn new(clock: &dyn Clock, paths: &[Path]) -> Self {
+        let begin = clock.now();
+        let readings = Reading::all(paths);
+        let at = clock.now();
         Self {
             at,
-            readings: Reading::all(paths),
+            took: at.since(begin).as_secs_f64(),
+            readings,
             times: paths.iter().map(|path| path.rx.times()).collect(),
         }
     }
 
-    /// Directions in the interval from `last` to this one, of a ramp that began at `first`.
-    pub fn sample(&self, first: &Self, last: &Self) -> Sample {
+    /// Directions in the interval from `last` to this one, in which each was to send `planned`
+    /// packets, of a ramp that began at `first`.
+    pub fn sample(&self, first: &Self, last: &Self, planned: f64) -> Sample {
         let seconds = self.at.since(last.at).as_secs_f64();
-        let mut valid = true;
+        let mut valid = self.took.max(last.took) <= LATE * seconds;
         let ways = self.readings.iter().zip(&self.times).enumerate();
         let ways = ways.map(|(way, (reading, times))| {
             let interval = reading.since(&last.readings[way]);
-            valid &= is_whole(&interval);
+            valid &= is_whole(&interval) && is_in_time(&interval, planned, seconds);
             let latency = times.as_ref().zip(last.times[way].as_ref());
             let latency = latency.map(|(now, before)| now.since(before));
             WaySample {

@@ -222,3 +222,27 @@ fn an_interrupted_ramp_keeps_what_it_measured() {
     }
     assert!(!ramp(Device::default(), 1).whole.interrupted);
 }
+
+/// Where the whole load tester stood still, all that its schedule has was sent, but not at its rate.
+#[test]
+fn samples_of_a_load_tester_that_stood_still_are_marked() {
+    let stopped = Device {
+        stopped: (Duration::from_millis(10_800), Duration::from_millis(2400)),
+        capacity: 5e6,
+        ..Device::default()
+    };
+    let ramp = ramp(stopped, 1);
+    let marked: Vec<f64> = ramp
+        .samples
+        .iter()
+        .filter(|s| !s.valid)
+        .map(|s| s.at.round())
+        .collect();
+    let lengths: Vec<f64> = ramp.points().iter().map(|p| p.seconds).collect();
+    assert_eq!(marked.len(), 1, "{:?}", ramp.samples);
+    assert!(lengths.iter().all(|length| *length > 0.1), "{lengths:?}");
+    for sample in &ramp.samples {
+        let way = sample.ways[0];
+        assert!((way.rx_pps / way.tx_pps - 1.0).abs() < 0.1, "{sample:?}");
+    }
+}

@@ -71,7 +71,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes a trial at `rate` in each direction, or the nearest that there is. One that was
-    /// disturbed is repeated; if all attempts were, the last one counts.
+    /// disturbed, or whose sending ran late, is repeated; if all attempts were, the last one counts.
     ///
     /// # Errors
     /// If a generator cannot send.
@@ -104,7 +104,7 @@ impl<'a> Runs<'a> {
                 disturbed,
                 ..trial.point()
             });
-            let counts = !disturbed || trial.interrupted;
+            let counts = !(disturbed || trial.late) || trial.interrupted;
             Ok((trial, counts))
         })
     }
