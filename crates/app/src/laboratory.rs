@@ -81,6 +81,10 @@ impl Lab {
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
         }
+        output::all_apart([
+            ("--json", self.json.as_deref()),
+            ("-o", self.output.as_deref()),
+        ])?;
         if !cleanup::is_root() {
             return self.unprivileged(&options);
         }

@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use control::config::Config;
+use lab::compare::topology::router_configuration;
 use lab::matrix::command::Pending;
-use lab::matrix::file::Plan;
+use lab::matrix::file::{Device, Plan};
 use lab::matrix::journal::Journal;
 use lab::matrix::{self, Tools};
 use lab::{invocation, needs};
 use report::compare::Confidence;
 use report::html;
 use report::matrix::{MatrixResult, text};
+use report::setup::Dut;
 use sandbox::cleanup;
 
 use crate::laboratory::{Shown, alone};
@@ -61,6 +64,12 @@ impl Matrix {
         let text = fs::read_to_string(&self.file).map_err(|e| format!("{name}: {e}"))?;
         let exe = invocation::parshall()?;
         let plan = Plan::read(&name, &text, &exe.display().to_string())?;
+        check_routers(&name, &plan)?;
+        for axis in &plan.unused {
+            output::tell(&format!(
+                "parshall: {name}: nothing refers to axis `{axis}`, so its values measure the same\n"
+            ));
+        }
         if self.dry_run {
             return output::print(&dry(&plan));
         }
@@ -71,6 +80,12 @@ impl Matrix {
         for file in [Some(&json), self.output.as_ref()].into_iter().flatten() {
             output::check(file)?;
         }
+        output::all_apart([
+            ("the matrix", Some(&*self.file)),
+            ("--json", Some(&*json)),
+            ("the journal", Some(&*journal(&json))),
+            ("-o", self.output.as_deref()),
+        ])?;
         let _alone = match plan.needs_lab() {
             true if !cleanup::is_root() => {
                 return Err(format!("{name}: this device needs root; run it with sudo").into());
@@ -124,6 +139,24 @@ fn say_begin(journal: &Journal) {
         runs => format!("parshall: going on after {runs} runs, seed {seed}\n"),
     };
     output::tell(&said);
+}
+
+/// Refuses text for the router that makes no configuration with that of its ports.
+fn check_routers(name: &str, plan: &Plan) -> crate::Outcome {
+    for of in &plan.configurations {
+        let Device::Lab(case) = &of.device else {
+            continue;
+        };
+        if case.dut != Dut::Parshall || case.router.is_empty() {
+            continue;
+        }
+        let text = router_configuration(case.io, case.load.forwarding, 0) + &case.router;
+        let at = of.at.join(", ");
+        Config::parse("router", &text).map_err(|e| {
+            format!("{name}: `router` of configuration {at}, after that of its ports: {e}")
+        })?;
+    }
+    Ok(())
 }
 
 /// What would be run.

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Returns true if the file is `-`, which stands for standard output.
 pub fn is_stdout(file: &Path) -> bool {
@@ -66,6 +67,77 @@ pub fn check(file: &Path) -> crate::Outcome {
     Ok(())
 }
 
+/// Refuses files of which two are one, also by other names: what a command writes would overwrite
+/// what it reads, or writes besides. Each has the option or the word that it is given as; `-` is no
+/// file.
+///
+/// # Errors
+/// The file, and what it is given as.
+pub fn apart(files: &[(&str, &Path)]) -> crate::Outcome {
+    let files: Vec<_> = files.iter().filter(|(_, file)| !is_stdout(file)).collect();
+    for (at, (option, file)) in files.iter().enumerate() {
+        let same = files[..at].iter().find(|(_, other)| is_same(file, other));
+        if let Some((other, _)) = same {
+            let name = file.display();
+            return Err(format!("{name}: {other} and {option} are one file; name another").into());
+        }
+    }
+    Ok(())
+}
+
+/// As [`apart`], of those that are given.
+///
+/// # Errors
+/// As [`apart`].
+pub fn all_apart<'a>(
+    files: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
+) -> crate::Outcome {
+    let given = files.into_iter();
+    let given: Vec<_> = given
+        .filter_map(|(option, file)| Some((option, file?)))
+        .collect();
+    apart(&given)
+}
+
+/// The files that a command reads, which it must not write.
+///
+/// # Errors
+/// As [`apart`].
+pub fn keeps(inputs: &[PathBuf], option: &str, output: &Path) -> crate::Outcome {
+    let input = |input: &PathBuf| apart(&[("the input", input), (option, output)]);
+    inputs.iter().try_for_each(input)
+}
+
+/// True if both are the same file: by what they lead to if they exist, else by where they would be.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |file: &Path| fs::metadata(file).map(|meta| (meta.dev(), meta.ino())).ok();
+    match (id(one), id(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => place(one).is_some_and(|one| Some(one) == place(other)),
+        _ => false,
+    }
+}
+
+/// Where a file that does not exist would be; a link leads there, too.
+fn place(file: &Path) -> Option<PathBuf> {
+    /// Links that the kernel follows.
+    const LINKS: usize = 40;
+    let mut file = file.to_owned();
+    for _ in 0..LINKS {
+        let directory = match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let directory = directory.canonicalize().ok()?;
+        file = directory.join(file.file_name()?);
+        match fs::read_link(&file) {
+            Ok(to) => file = directory.join(to),
+            Err(_) => return Some(file),
+        }
+    }
+    None
+}
+
 /// Writes text to a file, or to standard output as [`print()`] does.
 ///
 /// # Errors
@@ -104,3 +176,45 @@ impl std::fmt::Display for AlreadyReported {
 }
 
 impl std::error::Error for AlreadyReported {}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn one_file_by_two_names_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("a"), "a").unwrap();
+        fs::hard_link(path("a"), path("hard")).unwrap();
+        symlink("a", path("soft")).unwrap();
+        symlink("new", path("ahead")).unwrap();
+        fs::create_dir(path("d")).unwrap();
+        for (one, other, same) in [
+            ("a", "a", true),
+            ("a", "hard", true),
+            ("soft", "hard", true),
+            ("a", "d/../a", true),
+            ("new", "new", true),
+            ("new", "d/../new", true),
+            ("ahead", "new", true),
+            ("a", "new", false),
+            ("new", "newer", false),
+            ("ahead", "a", false),
+        ] {
+            let [one, other] = [one, other].map(path);
+            let said = apart(&[("--json", &one), ("-o", &other)]);
+            assert_eq!(said.is_err(), same, "{one:?} {other:?}");
+            let inputs = [one.clone()];
+            assert_eq!(
+                keeps(&inputs, "-o", &other).is_err(),
+                same,
+                "{one:?} {other:?}"
+            );
+        }
+        let stdout = Path::new("-");
+        assert!(apart(&[("--json", stdout), ("-o", stdout)]).is_ok());
+    }
+}

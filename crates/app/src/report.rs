@@ -49,6 +49,7 @@ impl Report {
     /// Writes the page.
     pub fn run(self) -> Outcome {
         output::check(&self.output)?;
+        output::keeps(&self.files, "-o", &self.output)?;
         let mut tests = Vec::new();
         for file in &self.files {
             tests.extend(self.read(file)?);
@@ -164,6 +165,12 @@ mod tests {
             error,
             format!("{wrong}: vars.profile_file is missing; expected a text")
         );
+        let onto = run(&[&a, &c, "-o", &c]).unwrap_err();
+        assert_eq!(
+            onto,
+            format!("{c}: the input and -o are one file; name another")
+        );
+        assert_eq!(fs::read_to_string(&c).unwrap(), KNOWN);
         let only_all = run(&[&c, "--only-channels", "all", "-o", &page]).unwrap_err();
         assert!(only_all.contains("--only-channels"), "{only_all}");
         for refused in [

@@ -36,7 +36,7 @@ pub struct About<'a> {
     /// (`bench.py`).
     pub profile: &'a str,
     /// Warm-up rate as the user wrote it.
-    pub warmup: Rate,
+    pub warmup: String,
     /// Target of the ramp as the user wrote it.
     pub target: Rate,
     /// Mean frame size in bytes with frame check sequence.
@@ -61,7 +61,7 @@ pub fn result(about: &About<'_>, plan: &Plan, ramp: &Ramp) -> Value {
     json!({
         "vars": {
             "profile_file": file(about.profile),
-            "warmup_mult": about.warmup.to_string(),
+            "warmup_mult": about.warmup,
             "warmup_duration": plan.warmup.as_secs_f64(),
             "rampup_target": if let Rate::Percent(v) = about.target { v } else { 100.0 },
             "rampup_duration": plan.ramp.as_secs_f64(),
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(simulation.now().0 / 1_000_000_000, 42);
         let about = About {
             profile: "bench",
-            warmup: Rate::Packets(plan.warmup_rate),
+            warmup: Rate::Packets(plan.warmup_rate).to_string(),
             target: Rate::Percent(50.0),
             size: 64.0,
             line,

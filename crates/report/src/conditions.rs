@@ -26,6 +26,9 @@ pub struct Conditions {
     /// Processors that the device's workers were bound to; empty: none, or not known.
     #[serde(default)]
     pub device_cpus: Vec<usize>,
+    /// Why what is null or empty here is so, where the result knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Ports and the mode each ran in, where the result does not have them elsewhere.
     #[serde(default)]
     pub ports: Vec<PortMode>,

@@ -206,6 +206,11 @@ pub struct Latency {
 }
 
 impl Run {
+    /// True if something else than the device bounds the highest rate, so that it is that or more.
+    pub fn is_bounded(&self) -> bool {
+        self.valid && (self.limited_by_generator || !self.why.is_empty())
+    }
+
     /// Why the run is not to be compared with others, though it may have a result; None if it is.
     pub fn disturbed(&self) -> Option<String> {
         if self.placement == Some(Placement::Flipped) {

@@ -134,3 +134,38 @@ fn quantiles_are_ministats() {
         }
     }
 }
+
+/// Where ministat's variance is a difference of sums that cancel, its deviation is none.
+#[test]
+fn the_deviation_of_close_values_is_right() {
+    let Some(comparison) = Comparison::new("the_deviation_of_close_values_is_right") else {
+        return;
+    };
+    let close = [
+        "1000000.0001",
+        "1000000.0002",
+        "1000000.0003",
+        "1000000.0009",
+    ];
+    for (values, theirs, ours) in [
+        (close.to_vec(), "0.012757759", "0.00035590261"),
+        (vec!["47.089113"; 7], "-nan", "0"),
+    ] {
+        let content = values.join("\n") + "\n";
+        fs::write(comparison.directory.path().join("file"), &content).unwrap();
+        let mut command = Command::new("ministat");
+        let output = command
+            .args(["-n", "file"])
+            .current_dir(&comparison.directory);
+        let text = String::from_utf8(output.output().unwrap().stdout).unwrap();
+        assert_eq!(text.split_whitespace().last(), Some(theirs), "{text}");
+        let sample = Sample::new("file", Columns::default().read(&content).unwrap()).unwrap();
+        let show = Show {
+            picture: None,
+            separate_bars: false,
+            difference: None,
+        };
+        let text = text::samples(&[sample], show);
+        assert_eq!(text.split_whitespace().last(), Some(ours), "{text}");
+    }
+}

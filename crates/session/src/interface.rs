@@ -19,8 +19,9 @@ pub struct Interface {
     pub index: u32,
     /// Its own Ethernet address, if it has one.
     pub mac: Option<Mac>,
+    /// What a virtual device is, as `ip link add type` has it; None of others.
+    pub kind: Option<String>,
     is_up: bool,
-    is_virtual: bool,
 }
 
 /// A line rate on layer 1.
@@ -58,7 +59,7 @@ impl Interface {
         let speed = ethtool.link_mode(self.index).ok()?.speed?;
         Some(Line {
             rate: Bits(f64::from(speed) * 1e6),
-            nominal: self.is_virtual,
+            nominal: self.kind.is_some(),
         })
     }
 }
@@ -87,7 +88,9 @@ fn link(payload: &[u8]) -> Option<Interface> {
         index: header.index,
         mac: mac.map(Mac),
         is_up: header.flags & libc::IFF_UP as u32 != 0,
-        is_virtual: info.is_some_and(|info| info.find(libc::IFLA_INFO_KIND).is_some()),
+        kind: info
+            .and_then(|info| info.find(libc::IFLA_INFO_KIND))
+            .map(text),
     })
 }
 
@@ -102,7 +105,7 @@ mod tests {
             .expect("there is one");
         assert_eq!((lo.name.as_str(), lo.mac), ("lo", Some(Mac::default())));
         assert_eq!(kernel::netdev::index("lo"), Some(lo.index));
-        assert!(!lo.is_virtual, "its kind has no name");
+        assert!(lo.kind.is_none(), "its kind has no name");
     }
 
     #[test]

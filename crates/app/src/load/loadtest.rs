@@ -54,14 +54,15 @@ pub struct Loadtest {
     /// Hold the rate of -m for this long, without a ramp
     #[arg(long, value_parser = duration, conflicts_with_all = ["search", "ramp", "hold"])]
     duration: Option<Duration>,
-    /// Rate of the warm-up
+    /// Rate of the warm-up; max is as fast as the port takes packets
     #[arg(
         long,
         value_name = "RATE",
         default_value = "1kpps",
+        value_parser = pace,
         conflicts_with = "search"
     )]
-    warmup_rate: Rate,
+    warmup_rate: Pace,
     /// Length of the warm-up [default: 30s, with --duration none]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "search")]
     warmup: Option<Duration>,
@@ -152,6 +153,12 @@ impl Loadtest {
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
         }
+        let named = [
+            ("--profile", self.traffic.file()),
+            ("--json", self.json.as_deref()),
+            ("-o", self.output.as_deref()),
+        ];
+        output::all_apart(named)?;
         let ways: Vec<(Sending, Spec)> = sendings
             .into_iter()
             .zip(pairs)
@@ -260,7 +267,10 @@ impl Loadtest {
             return Ok(Plan::default());
         }
         let (sending, floor) = (&sendings[0], floor(sendings));
-        let warmup_rate = sending.warmup_rate(self.warmup_rate)?;
+        let warmup_rate = match self.warmup_rate {
+            Pace::Max => Pps::UNLIMITED,
+            Pace::At(rate) => sending.warmup_rate(rate)?,
+        };
         let plan = Plan {
             warmup_rate: Pps(warmup_rate.0.max(floor.0)),
             warmup: self.warmup.unwrap_or(Plan::default().warmup),
@@ -369,7 +379,7 @@ impl Loadtest {
     ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
-            progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
+            progress.doing(&format!("warm-up at {}", self.warmup_rate));
         }
         measuring.energy.start();
         let ramp = ramp::run(plan, &mut ports.paths, clock, &mut |sample| {
@@ -393,7 +403,7 @@ impl Loadtest {
         let sending = &ways[0].0;
         let about = About {
             profile: &self.traffic.profile,
-            warmup: self.warmup_rate,
+            warmup: self.warmup_rate.to_string(),
             target: self.given().unwrap_or(Rate::Packets(plan.target)),
             size: sending.load.size,
             line: sending.line.map(|line| line.rate),
@@ -590,6 +600,8 @@ mod tests {
         }
         let flat_out = read("--tx live:a --rx sink:b --search flat-out -m 1kpps").unwrap();
         assert!(flat_out.check_rates(&[]).is_err());
+        let flat = read("--tx live:a --rx sink:b --warmup-rate max").unwrap();
+        assert!(matches!(flat.warmup_rate, Pace::Max));
         for max in [
             "",
             "--search flat-out",

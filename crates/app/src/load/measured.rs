@@ -7,6 +7,7 @@ use loadgen::measure::search::{Event, Observer};
 use report::Conditions;
 use report::model::{Machine, PortMode};
 use serde_json::{Value, json};
+use session::interface::Interface;
 use session::{Spec, TestPorts};
 
 use super::energy::{Energy, Taken};
@@ -73,6 +74,7 @@ impl Measuring {
             unsent: Some(seen.unsent),
             generator_cpus: traffic.cpu.clone(),
             ports: modes(ports, ways),
+            notes: notes(traffic, seen),
             ..self.watch.end()?
         };
         let energy = self.energy.taken();
@@ -107,12 +109,30 @@ impl Measured {
     }
 }
 
+/// Why conditions that this test has not are null or empty.
+fn notes(traffic: &Traffic, seen: Seen) -> Vec<String> {
+    let ceiling = seen
+        .ceiling_pps
+        .is_none()
+        .then(|| "ceiling_pps is null: nothing was sent flat out, as -m gives a rate".to_owned());
+    let cpus = traffic.cpu.is_empty().then(|| {
+        let usable = kernel::cpu::usable();
+        format!("generator_cpus is empty: without --cpu, threads run on any of {usable:?}")
+    });
+    let device = "device_cpus is empty: the device is tested from outside".to_owned();
+    ceiling.into_iter().chain(cpus).chain([device]).collect()
+}
+
 /// The generator's ports, and what each really was.
 fn modes(ports: &TestPorts, ways: &[(Sending, Spec)]) -> Vec<PortMode> {
     let mode = |port: &Spec, mode: String| PortMode {
         user: "generator".to_owned(),
         name: port.to_string(),
-        driver: port.interface().map(driver).unwrap_or_default(),
+        driver: match port {
+            Spec::Memif { .. } => "memif".to_owned(),
+            Spec::Pcap(_) => "pcap".to_owned(),
+            Spec::Live(name) | Spec::AfXdp(name) | Spec::Sink(name) => driver(name),
+        },
         mode: match ports.is_replaced(port) {
             true => "AF_XDP in its place".to_owned(),
             false => mode,
@@ -127,13 +147,14 @@ fn modes(ports: &TestPorts, ways: &[(Sending, Spec)]) -> Vec<PortMode> {
     ways.iter().flat_map(of_way).collect()
 }
 
-/// The driver of an interface, from sysfs; empty if it has none there, as virtual ones.
+/// The driver of an interface, from sysfs; of a virtual one, which has none there, its kind.
 fn driver(interface: &str) -> String {
     let link = std::fs::read_link(format!("/sys/class/net/{interface}/device/driver"));
     let name = link
         .ok()
         .and_then(|l| Some(l.file_name()?.to_string_lossy().into_owned()));
-    name.unwrap_or_default()
+    let kind = || Interface::open(interface).ok()?.kind;
+    name.or_else(kind).unwrap_or_else(|| "not known".to_owned())
 }
 
 /// Watches each trial of a search and what it takes, and shows its progress.

@@ -88,6 +88,10 @@ pub fn of_ramp(
         Err(why) => Found { why, ..found },
         Ok(highest) => Found {
             valid: true,
+            why: match highest.is_bounded {
+                true => "no more was offered".to_owned(),
+                false => String::new(),
+            },
             max_pps: highest.max_pps,
             interval_pps: highest.interval_pps,
             l1_bps: ways.first().map_or(0.0, |(sending, _)| {

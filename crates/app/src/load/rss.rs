@@ -80,6 +80,10 @@ impl Rss {
         self.card(self.queues.unwrap_or(QUEUES))?;
         if let Some(file) = &self.json {
             output::check(file)?;
+            output::all_apart([
+                ("--profile", self.traffic.file()),
+                ("--json", Some(&**file)),
+            ])?;
         }
         let unbound = self.traffic.unbound(Rate::Multiplier(1.0))?;
         let mut dry = Dry::divided(&unbound.streams, self.traffic.cores, unbound.rate);

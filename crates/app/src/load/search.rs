@@ -55,7 +55,7 @@ pub struct Search {
     #[arg(long, value_name = "TIME", value_parser = trial)]
     trial: Option<Duration>,
     /// MLRsearch: time of trials that decide on a rate in any case (duration sum) [default: 21s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = trial)]
     sum: Option<Duration>,
     /// MLRsearch: share of that time that may be of trials with more loss (exceed ratio) [default:
     /// 0.5]
@@ -70,7 +70,7 @@ pub struct Search {
     #[arg(long, value_name = "TIME", value_parser = trial)]
     budget: Option<Duration>,
     /// RFC 2544: searches for the longest burst without loss [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     bursts: Option<u32>,
     /// RFC 2544: length of the trial for the latency [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -134,6 +134,10 @@ impl Search {
         let limits = self.limits(&sendings)?;
         if let Some(file) = &self.json {
             output::check(file)?;
+            output::all_apart([
+                ("--profile", self.traffic.file()),
+                ("--json", Some(&**file)),
+            ])?;
         }
         let receivers = pairs.into_iter().map(|(_, rx)| rx);
         let ways: Vec<(Sending, Spec)> = sendings.into_iter().zip(receivers).collect();
@@ -190,7 +194,11 @@ impl Search {
         if trials.iter().any(is_short) {
             self.say(&watch.advice(&ports.paths));
         }
-        whole(&links)
+        whole(&links)?;
+        match has_result(&document["result"]) {
+            true => Ok(()),
+            false => Err("the search has no result; it says why".into()),
+        }
     }
 
     /// The result for programs, and for people.
@@ -276,6 +284,14 @@ impl Search {
                 limits.ceiling.0 = limits.ceiling.0.min(sending.rate(rate)?.0 * ways);
             }
         }
+        if limits.ceiling.0 < ways {
+            let each = Pps(limits.ceiling.0 / ways);
+            return Err(format!(
+                "-m: {each:.3} in each direction is less than a packet a second, which no trial \
+                 can tell from none; give 1pps or more"
+            )
+            .into());
+        }
         Ok(limits)
     }
 
@@ -351,6 +367,15 @@ impl Search {
     }
 }
 
+/// True if a search found any rate or bound, whatever the method.
+fn has_result(result: &Value) -> bool {
+    let goals = result["goals"].as_array().into_iter().flatten();
+    let mut bounds = goals.chain([&result["bounds"], &result["throughput"]]);
+    bounds.any(|of| of["lower_pps"].is_number() || of["upper_pps"].is_number())
+        || result["critical_pps"].is_number()
+        || result["valid"] == true
+}
+
 /// A width from above 0 to below 1.
 fn width(text: &str) -> Result<f64, String> {
     let value = share(text).ok().filter(|value| *value > 0.0);
@@ -374,6 +399,33 @@ mod tests {
         Command::try_parse_from(line.split_whitespace())
             .map(|command| command.search)
             .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_search_without_a_bound_has_no_result() {
+        let none = json!({"goals": [{"lower_pps": null, "upper_pps": null}]});
+        let upper = json!({"goals": [{"lower_pps": null, "upper_pps": 1.0}]});
+        let lower = json!({"bounds": {"lower_pps": 1.0, "upper_pps": null}});
+        let soak = |pps: Option<f64>| json!({"critical_pps": pps});
+        let max = |valid: bool| json!({"valid": valid, "max_pps": 0.0});
+        for (result, has) in [
+            (none, false),
+            (upper, true),
+            (lower, true),
+            (soak(None), false),
+            (soak(Some(1.0)), true),
+            (max(false), false),
+            (max(true), true),
+        ] {
+            assert_eq!(has_result(&result), has, "{result}");
+        }
+    }
+
+    #[test]
+    fn times_and_numbers_of_nothing_are_refused() {
+        for words in ["--sum 0s", "--method rfc2544 --bursts 0", "--budget 0s"] {
+            assert!(read(words).is_err(), "{words}");
+        }
     }
 
     #[test]

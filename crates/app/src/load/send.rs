@@ -69,6 +69,11 @@ impl Send {
     /// # Errors
     /// The mistake in the command line or the port.
     pub fn run(self) -> crate::Outcome {
+        output::all_apart([
+            ("--profile", self.traffic.file()),
+            ("--json", self.json.as_deref()),
+            ("-o", self.output.as_deref()),
+        ])?;
         let Some(port) = &self.port else {
             return self.dry_run();
         };

@@ -46,7 +46,15 @@ fn between(interval: Option<(f64, f64)>) -> String {
 /// A ramp, and its highest rate with no more loss than `loss`, from `run`.
 pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
     let best = if run.valid {
-        format!("{:.3}{}", Pps(run.max_pps), between(run.interval_pps))
+        let bound = match run.why.as_str() {
+            "" => String::new(),
+            why => format!("; {why}"),
+        };
+        format!(
+            "{:.3}{}{bound}",
+            Pps(run.max_pps),
+            between(run.interval_pps)
+        )
     } else {
         format!("none found: {}", run.why)
     };

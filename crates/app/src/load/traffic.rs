@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -69,6 +69,15 @@ pub enum Pace {
     Max,
     /// This rate.
     At(Rate),
+}
+
+impl std::fmt::Display for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Pace::Max => f.write_str("max"),
+            Pace::At(rate) => rate.fmt(f),
+        }
+    }
 }
 
 /// Reads a rate or `max`.
@@ -255,6 +264,11 @@ impl Traffic {
             rate: rate.map_err(|e| with_advice(&e))?,
             address_note,
         })
+    }
+
+    /// The file of the profile, if it is one and no built-in.
+    pub fn file(&self) -> Option<&Path> {
+        Some(Path::new(&self.profile)).filter(|file| file.exists())
     }
 
     /// The threads that serve ports in software.

@@ -263,44 +263,7 @@ impl Topology {
 
     /// Configuration of the router for this topology, with its worker on processor `cpu`.
     pub fn router_configuration(&self, cpu: usize) -> String {
-        let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");
-        for side in &SIDES {
-            let device = side.device;
-            let ips = side.device_ips.map(|ip| format!("\"{ip}\"")).join(", ");
-            let own = match self.io {
-                Io::Veth => format!(", lcp: {device}"),
-                Io::Memif => format!(", lcp: {device}, mac: \"{}\"", side.device_mac),
-            };
-            let more = match (self.forwarding, self.io) {
-                // On a veth the kernel already has the addresses.
-                (Forwarding::Routed, Io::Veth) => String::new(),
-                (Forwarding::Routed, Io::Memif) => format!("{own}, addresses: [ {ips} ]"),
-                (Forwarding::Vlan, _) => {
-                    let name = side.routes(self.forwarding);
-                    format!(
-                        "{own}, sub-interfaces: {{ {VLAN}: {{ lcp: {name}, addresses: [ {ips} ] }} }}"
-                    )
-                }
-                (Forwarding::Bridged, _) => String::new(),
-            };
-            text += &format!("  {device}: {{ mtu: {MTU}{more} }}\n");
-        }
-        if self.forwarding == Forwarding::Bridged {
-            let members = SIDES.each_ref().map(|side| side.device).join(", ");
-            text +=
-                &format!("bridgedomains: {{ bd1: {{ mtu: {MTU}, interfaces: [ {members} ] }} }}\n");
-        }
-        if self.io == Io::Memif {
-            text += "ports:\n";
-            for (number, side) in SIDES.iter().enumerate() {
-                let socket = socket(number);
-                text += &format!(
-                    "  {}: {{ memif: {{ socket: {socket}, id: 0, role: server }} }}\n",
-                    side.device
-                );
-            }
-        }
-        text
+        router_configuration(self.io, self.forwarding, cpu)
     }
 }
 
@@ -310,6 +273,47 @@ fn socket(side: usize) -> String {
         .join(format!("side{side}.sock"))
         .display()
         .to_string()
+}
+
+/// Configuration of the router between ports of this kind, with its worker on processor `cpu`.
+pub fn router_configuration(io: Io, forwarding: Forwarding, cpu: usize) -> String {
+    let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");
+    for side in &SIDES {
+        let device = side.device;
+        let ips = side.device_ips.map(|ip| format!("\"{ip}\"")).join(", ");
+        let own = match io {
+            Io::Veth => format!(", lcp: {device}"),
+            Io::Memif => format!(", lcp: {device}, mac: \"{}\"", side.device_mac),
+        };
+        let more = match (forwarding, io) {
+            // On a veth the kernel already has the addresses.
+            (Forwarding::Routed, Io::Veth) => String::new(),
+            (Forwarding::Routed, Io::Memif) => format!("{own}, addresses: [ {ips} ]"),
+            (Forwarding::Vlan, _) => {
+                let name = side.routes(forwarding);
+                format!(
+                    "{own}, sub-interfaces: {{ {VLAN}: {{ lcp: {name}, addresses: [ {ips} ] }} }}"
+                )
+            }
+            (Forwarding::Bridged, _) => String::new(),
+        };
+        text += &format!("  {device}: {{ mtu: {MTU}{more} }}\n");
+    }
+    if forwarding == Forwarding::Bridged {
+        let members = SIDES.each_ref().map(|side| side.device).join(", ");
+        text += &format!("bridgedomains: {{ bd1: {{ mtu: {MTU}, interfaces: [ {members} ] }} }}\n");
+    }
+    if io == Io::Memif {
+        text += "ports:\n";
+        for (number, side) in SIDES.iter().enumerate() {
+            let socket = socket(number);
+            text += &format!(
+                "  {}: {{ memif: {{ socket: {socket}, id: 0, role: server }} }}\n",
+                side.device
+            );
+        }
+    }
+    text
 }
 
 #[cfg(test)]

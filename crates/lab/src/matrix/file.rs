@@ -51,6 +51,9 @@ struct File {
     warm_up: Option<Scalar>,
 }
 
+/// Most configurations of a matrix: at the shortest run there is, a week of five runs of each.
+const MOST: usize = 10_000;
+
 /// Runs of each configuration where the file says nothing.
 const ROUNDS: u32 = 5;
 
@@ -69,6 +72,8 @@ pub struct Plan {
     pub rounds: u32,
     /// All configurations.
     pub configurations: Vec<Configuration>,
+    /// Names of axes that nothing in the file refers to.
+    pub unused: Vec<String>,
 }
 
 /// One configuration.
@@ -110,6 +115,17 @@ impl Plan {
             return Err(wrong(rounds, "rounds", "at least one is needed"));
         }
         let axes = file.axes().map_err(|e| format!(": {e}"))?;
+        let lengths = axes.iter().map(|axis| axis.values.len());
+        let count = lengths.fold(1, usize::saturating_mul);
+        if count > MOST {
+            return Err(format!(
+                ": `axes`: they have {count} combinations, and {MOST} are the most: leave out values"
+            ));
+        }
+        let refers = |name: &str| [format!("${{{name}"), format!("${name}")];
+        let is_unused = |name: &&String| !refers(name).iter().any(|word| text.contains(word));
+        let names = axes.iter().map(|axis| &axis.name);
+        let unused = names.filter(is_unused).cloned().collect();
         let last = axes.last().map(|axis| axis.name.clone());
         let along = match &file.along {
             None => last.unwrap_or_default(),
@@ -150,6 +166,7 @@ impl Plan {
             rounds: file.rounds.map_or(ROUNDS, |rounds| rounds.value),
             configurations,
             axes,
+            unused,
         })
     }
 }
@@ -431,6 +448,21 @@ router: |
             (Dut::Parshall, 1000, Size::Bytes(66))
         );
         assert_eq!(case.router, "# 1000 of them\n\n");
+    }
+
+    #[test]
+    fn axes_that_nothing_uses_and_too_many_configurations_are_told() {
+        assert!(read(ROUTES).unwrap().unused.is_empty());
+        let more = ROUTES.replace("  dut:", "  idle: [a, b]\n  dut:");
+        assert_eq!(read(&more).unwrap().unused, ["idle"]);
+        let numbers: Vec<String> = (0..101).map(|n| n.to_string()).collect();
+        let values = numbers.join(", ");
+        let huge = ROUTES.replace(
+            "  dut:",
+            &format!("  a: [{values}]\n  b: [{values}]\n  dut:"),
+        );
+        let refused = read(&huge).unwrap_err();
+        assert!(refused.contains("40804 combinations"), "{refused}");
     }
 
     #[test]

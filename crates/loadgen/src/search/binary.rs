@@ -113,6 +113,7 @@ fn conclude(
             upper_pps: upper,
             throughput_pps: lower,
             finished: why.is_empty(),
+            provisional: false,
             why,
         },
         effort,

@@ -35,6 +35,9 @@ pub struct Bounds {
     pub throughput_pps: Option<f64>,
     /// True if the bounds are as near to each other as the goal asks for.
     pub finished: bool,
+    /// True if the search ended before the goal had bounds, and these are those of its last round
+    /// that had some, with less precision.
+    pub provisional: bool,
     /// If they are not, what is in the way; else empty.
     pub why: String,
 }
@@ -265,12 +268,22 @@ impl Controller<'_> {
                 "" => self.objection(goal, lower, upper),
                 why => why.to_owned(),
             };
+            let effort = &self.trials.effort;
+            let ended = effort.interrupted || effort.out_of_time;
+            // The precise round comes last.
+            let round = (ended && (lower, upper) == (None, None))
+                .then(|| rounds(goal).into_iter().rev())
+                .and_then(|mut rounds| rounds.find(|round| self.bounds(round) != (None, None)));
+            let provisional = round.is_some();
+            let known = round.unwrap_or(*goal);
+            let (lower, upper) = self.bounds(&known);
             Bounds {
                 allowed: goal.loss,
                 lower_pps: lower,
                 upper_pps: upper,
-                throughput_pps: lower.map(|load| throughput(goal, load, &self.evidence(load))),
+                throughput_pps: lower.map(|load| throughput(&known, load, &self.evidence(load))),
                 finished: why.is_empty(),
+                provisional,
                 why,
             }
         });

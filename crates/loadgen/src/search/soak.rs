@@ -114,7 +114,7 @@ pub fn run(device: &mut dyn Device, plan: &Plan, limits: &Limits) -> Result<Foun
     let critical = estimate.quantile(0.5);
     found.why = match () {
         () if trials.effort.interrupted => "interrupted",
-        () if made == 0 => "there was no time for a trial",
+        () if made == 0 => "there was no time for a trial beside the first, at the highest load",
         () if critical >= top => trials.effort.top_is_why(),
         () => "",
     }

@@ -49,10 +49,11 @@ impl<'a> Trials<'a> {
             sendable: 0.0,
             stuck: false,
         };
-        let length = length.max(SHORTEST);
+        // It is made in any case, but takes no more time than there is.
+        let length = length.min(limits.budget).max(SHORTEST);
         let mut first = trials.make(limits.ceiling, length)?;
-        for _ in 1..ATTEMPTS {
-            if !was_held_up(&first, limits.ceiling.0) || !trials.has_time(length) {
+        for attempt in 1..ATTEMPTS {
+            if !is_made_again(&first, limits.ceiling.0, attempt) || !trials.has_time(length) {
                 break;
             }
             first = trials.make(limits.ceiling, length)?;
@@ -128,7 +129,7 @@ impl<'a> Trials<'a> {
                 self.sendable = load.min(self.top()).max(self.sendable);
                 return Ok(Some(sample));
             }
-            if attempt == ATTEMPTS || !was_held_up(&sample, load) {
+            if !is_made_again(&sample, load, attempt) {
                 self.effort.top_is = Some(Bound::Generator);
                 self.stuck = load <= self.least;
                 // Below the load in any case, so that it is not offered again, but not below one that
@@ -160,9 +161,10 @@ impl<'a> Trials<'a> {
 }
 
 /// True if a trial at a load is not valid, but perhaps only because the generator was held up for a
-/// moment.
-fn was_held_up(sample: &Sample, load: f64) -> bool {
-    !sample.valid && !sample.interrupted && sample.sent_pps >= HELD_UP * load
+/// moment: where it sent much less, a second attempt shows that.
+fn is_made_again(sample: &Sample, load: f64, attempt: u32) -> bool {
+    let was_held_up = load.is_finite() && (attempt == 1 || sample.sent_pps >= HELD_UP * load);
+    !sample.valid && !sample.interrupted && was_held_up && attempt < ATTEMPTS
 }
 
 /// The least load of a search whose highest is `top`.

@@ -14,6 +14,8 @@ pub struct Figure {
     pub of: Of,
     /// Its value in that unit.
     pub value: f64,
+    /// It is that or more: `-m` or the generator bounds it, not the device.
+    pub is_bounded: bool,
 }
 
 /// What a figure is of.
@@ -74,6 +76,9 @@ pub fn of(result: &Value) -> Result<Vec<Figure>, String> {
 pub fn at(result: &Value, key: &str) -> Result<Vec<Figure>, String> {
     let found = result.pointer(key);
     let found = found.ok_or_else(|| format!("there is nothing at {key} in its JSON"))?;
+    if found.is_null() {
+        return Err(format!("{key} is null: this result has no such number"));
+    }
     let values = match found {
         Value::Array(all) => all.iter().map(Value::as_f64).collect(),
         one => one.as_f64().map(|value| vec![value]),
@@ -87,6 +92,7 @@ pub fn at(result: &Value, key: &str) -> Result<Vec<Figure>, String> {
     let figure = |value| Figure {
         of: of.clone(),
         value,
+        is_bounded: false,
     };
     Ok(values.into_iter().map(figure).collect())
 }
@@ -102,19 +108,28 @@ fn of_matrix(result: &Value) -> Result<Vec<Figure>, String> {
             is_cost: false,
         };
         let value = run.counted()? / per;
-        Some(Figure { of, value })
+        let is_bounded = run.run.as_ref().is_some_and(crate::model::Run::is_bounded);
+        Some(Figure {
+            of,
+            value,
+            is_bounded,
+        })
     });
     Ok(counted.collect())
 }
 
-fn rate(name: String, pps: &Value) -> Option<Figure> {
+fn rate(name: String, pps: &Value, is_bounded: bool) -> Option<Figure> {
     let of = Of {
         name,
         unit: "Mpps".to_owned(),
         is_cost: false,
     };
     let value = pps.as_f64()? / MPPS;
-    Some(Figure { of, value })
+    Some(Figure {
+        of,
+        value,
+        is_bounded,
+    })
 }
 
 fn of_search(method: &str, result: &Value) -> Vec<Figure> {
@@ -123,18 +138,39 @@ fn of_search(method: &str, result: &Value) -> Vec<Figure> {
     let bounds = bounds.filter_map(|bounds| {
         let allowed = percent(bounds["allowed"].as_f64()?);
         let name = format!("{method}, no more than {allowed} loss");
-        rate(name, &bounds["lower_pps"])
+        let is_bounded = bounds["finished"] == false && bounds["upper_pps"].is_null();
+        let lower = rate(name, &bounds["lower_pps"], is_bounded);
+        lower.filter(|_| bounds["provisional"] != true)
     });
-    let critical = rate(format!("{method}, critical load"), &result["critical_pps"]);
+    let critical = rate(
+        format!("{method}, critical load"),
+        &result["critical_pps"],
+        result["why"].as_str().is_some_and(|why| !why.is_empty()),
+    );
     let is_valid = result["valid"] == true;
-    let highest = rate(format!("{method}, highest rate"), &result["max_pps"]);
+    let highest = rate(
+        format!("{method}, highest rate"),
+        &result["max_pps"],
+        is_bounded(result),
+    );
     let highest = highest.filter(|_| is_valid);
     bounds.chain(critical).chain(highest).collect()
 }
 
+/// True if something else than the device bounds the highest rate, which `why` says of a valid one.
+fn is_bounded(found: &Value) -> bool {
+    let why = found["why"].as_str().unwrap_or_default();
+    found["limited_by_generator"] == true || !why.is_empty()
+}
+
 fn of_highest(found: &Value) -> Vec<Figure> {
     let is_valid = found["valid"] == true;
-    let found = rate("load test, highest rate".to_owned(), &found["max_pps"]);
+    let bounded = is_bounded(found);
+    let found = rate(
+        "load test, highest rate".to_owned(),
+        &found["max_pps"],
+        bounded,
+    );
     found.into_iter().filter(|_| is_valid).collect()
 }
 
@@ -157,6 +193,7 @@ fn of_bench(rows: &Value) -> Vec<Figure> {
             values.into_iter().map(move |value| Figure {
                 of: of.clone(),
                 value,
+                is_bounded: false,
             })
         });
         figures.collect::<Vec<_>>()
@@ -217,6 +254,8 @@ mod tests {
         let result = json!({"a": {"b": [1, 2.5], "c": "x"}});
         let values = at(&result, "/a/b").unwrap().into_iter().map(|f| f.value);
         assert_eq!(values.collect::<Vec<_>>(), [1.0, 2.5]);
+        let null = json!({"a": null});
+        assert!(at(&null, "/a").unwrap_err().contains("/a is null"));
         assert!(at(&result, "/a/c").unwrap_err().contains("/a/c is neither"));
         assert!(at(&result, "/d").unwrap_err().contains("nothing at /d"));
     }

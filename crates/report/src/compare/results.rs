@@ -41,8 +41,16 @@ fn runs(result: &LabResult) -> impl Iterator<Item = &Run> {
     runs.filter(|run| run.valid && run.disturbed().is_none())
 }
 
-/// Names, and the rates that were measured under each, in millions of packets a second.
-type Rates = Vec<(String, Vec<f64>)>;
+/// What was measured, under one name, of one thing.
+#[derive(Debug, Default)]
+struct Measured {
+    values: Vec<f64>,
+    /// One of them is that or more: something else than the device bounds it.
+    is_bounded: bool,
+}
+
+/// Names, and what was measured under each.
+type Rates = Vec<(String, Measured)>;
 
 /// What the results of several runs of the lab prove about each device under each load that two of
 /// them have; each result with its name, the first one is what others are compared with.
@@ -50,7 +58,7 @@ pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> Strin
     let runs = results.iter().flat_map(|(name, result)| {
         runs(result).map(|run| {
             let case = case(run, Some(&device(run)));
-            (case, name.clone(), run.max_pps / 1e6)
+            (case, name.clone(), (run.max_pps / 1e6, run.is_bounded()))
         })
     });
     verdicts(runs, confidence)
@@ -59,7 +67,10 @@ pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> Strin
 /// What one result of the lab proves about its devices over a kind of port under each load; the first one of each load
 /// is what others are compared with.
 pub fn within(result: &LabResult, confidence: Confidence) -> String {
-    let runs = runs(result).map(|run| (case(run, None), device(run), run.max_pps / 1e6));
+    let runs = runs(result).map(|run| {
+        let value = (run.max_pps / 1e6, run.is_bounded());
+        (case(run, None), device(run), value)
+    });
     verdicts(runs, confidence)
 }
 
@@ -68,16 +79,24 @@ pub fn within(result: &LabResult, confidence: Confidence) -> String {
 pub fn of_figures(files: &[(String, Vec<Figure>)], confidence: Confidence) -> String {
     let all = files.iter().flat_map(|(name, figures)| {
         let figures = figures.iter();
-        figures.map(|figure| (figure.of.clone(), name.clone(), figure.value))
+        figures.map(|figure| {
+            let value = (figure.value, figure.is_bounded);
+            (figure.of.clone(), name.clone(), value)
+        })
     });
     verdicts(all, confidence)
 }
 
-fn verdicts(runs: impl Iterator<Item = (Of, String, f64)>, confidence: Confidence) -> String {
+fn verdicts(
+    runs: impl Iterator<Item = (Of, String, (f64, bool))>,
+    confidence: Confidence,
+) -> String {
     let mut cases: Vec<(Of, Rates)> = Vec::new();
-    for (case, name, rate) in runs {
+    for (case, name, (value, is_bounded)) in runs {
         let all = entry(&mut cases, case);
-        entry(all, name).push(rate);
+        let measured = entry(all, name);
+        measured.values.push(value);
+        measured.is_bounded |= is_bounded;
     }
     let comparable = cases.iter().filter(|(_, rates)| rates.len() > 1);
     let text: String = comparable
@@ -117,15 +136,24 @@ fn entry<K: PartialEq, V: Default>(of: &mut Vec<(K, V)>, key: K) -> &mut V {
 
 fn verdict(of: &Of, rates: &Rates, confidence: Confidence) -> String {
     let mut text = format!("{}\n", of.name);
-    let unit = of.unit.as_str();
+    let largest = rates.iter().flat_map(|(_, m)| &m.values).copied();
+    let (unit, factor) = unit(&of.unit, largest.fold(0.0, f64::max));
     let blank = if unit.is_empty() { "" } else { " " };
     let width = rates.iter().map(|(name, _)| name.chars().count()).max();
     let width = width.unwrap_or(0);
     let mut first = None;
-    for (name, rates) in rates {
+    let is_first_bounded = rates.first().is_some_and(|(_, first)| first.is_bounded);
+    for (name, Measured { values, is_bounded }) in rates {
+        let rates: Vec<f64> = values.iter().map(|value| value * factor).collect();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         let said = match (Sample::new(name.clone(), rates.clone()), &first) {
             (None, _) => format!("too few rounds, {LEAST} are needed"),
+            (Some(_), _) if *is_bounded => {
+                "at least: -m or the generator bounds it, not the device".to_owned()
+            }
+            (Some(_), None) if is_first_bounded => {
+                "no verdict: what it is compared with is only known to be at least that".to_owned()
+            }
             (Some(sample), None) => {
                 let deviation = general(sample.deviation(), 3);
                 first = Some(sample);
@@ -141,6 +169,15 @@ fn verdict(of: &Of, rates: &Rates, confidence: Confidence) -> String {
         );
     }
     text
+}
+
+/// The unit in which values up to `largest` are shown, and the factor that makes them so.
+fn unit(unit: &str, largest: f64) -> (&str, f64) {
+    match unit {
+        "Mpps" if largest < 1e-4 => ("pps", 1e6),
+        "Mpps" if largest < 0.1 => ("kpps", 1e3),
+        _ => (unit, 1.0),
+    }
 }
 
 /// A difference of rates in words.
@@ -247,6 +284,39 @@ mod tests {
         assert_eq!((none, lines.len()), (2, 3));
     }
 
+    /// What -m or the generator bounds is at least that: more or less of it proves nothing.
+    #[test]
+    fn what_something_else_bounds_has_no_verdict() {
+        let bounded = |rates: [f64; 3]| {
+            let mut result = result(&rates.map(|rate| (Dut::Parshall, rate)));
+            result.runs[1].limited_by_generator = true;
+            result
+        };
+        let free = |rates: [f64; 3]| result(&rates.map(|rate| (Dut::Parshall, rate)));
+        let (low, high) = ([3000.0, 3001.0, 3002.0], [4000.0, 4001.0, 4002.0]);
+        for (first, second, words) in [
+            (
+                free(low),
+                bounded(high),
+                ["standard deviation", "at least: -m"],
+            ),
+            (
+                bounded(low),
+                free(high),
+                ["at least: -m", "no verdict: what"],
+            ),
+            (free(low), free(high), ["standard deviation", "faster"]),
+        ] {
+            let files = [("a".to_owned(), first), ("b".to_owned(), second)];
+            let said = between(&files, Confidence::default());
+            let lines: Vec<&str> = said.lines().skip(1).collect();
+            for (line, words) in lines.iter().zip(words) {
+                assert!(line.contains(words), "{said}");
+            }
+            assert!(lines[0].contains("3.001 kpps"), "{said}");
+        }
+    }
+
     /// Of a cost less is faster; of what has no unit nobody knows.
     #[test]
     fn figures_are_compared_in_words() {
@@ -259,6 +329,7 @@ mod tests {
             let figure = |value| Figure {
                 of: of.clone(),
                 value,
+                is_bounded: false,
             };
             (name.to_owned(), values.map(figure).to_vec())
         };

@@ -68,7 +68,7 @@ impl Page<'_> {
         let title = escape(self.title);
         let _ = writeln!(
             out,
-            "<title>Parshall: {title}</title>\n<link rel=\"icon\" href=\"data:,\">"
+            "<title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">"
         );
         let _ = writeln!(out, "<style>\n{STYLE}</style>\n</head>\n<body>");
         out.push_str(self.head);

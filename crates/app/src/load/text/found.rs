@@ -75,8 +75,18 @@ pub fn of_soak(found: &soak::Found, size: f64) -> String {
 
 fn line(bounds: &Bounds, size: f64) -> String {
     let goal = format!("no more than {} loss", percent(bounds.allowed));
+    let provisional = if bounds.provisional {
+        "provisional, "
+    } else {
+        ""
+    };
+    let goal = format!("{provisional}{goal}");
     let Some(lower) = bounds.lower_pps.map(Pps) else {
-        return format!("{goal}: no result{}\n", because(&bounds.why));
+        let below = bounds.upper_pps.map_or_else(
+            || "no result".to_owned(),
+            |upper| format!("no lower bound, and less than {:.3}", Pps(upper)),
+        );
+        return format!("{goal}: {below}{}\n", because(&bounds.why));
     };
     let below = bounds.upper_pps.map_or_else(String::new, |upper| {
         format!(", and less than {:.3}", Pps(upper))
@@ -125,6 +135,7 @@ mod tests {
             upper_pps: Some(1.004e6),
             throughput_pps: Some(0.998e6),
             finished: true,
+            provisional: false,
             why: String::new(),
         };
         assert_eq!(

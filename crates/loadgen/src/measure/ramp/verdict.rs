@@ -23,6 +23,8 @@ pub struct Highest {
     pub interval_pps: Option<(f64, f64)>,
     /// Loss in the nearest sample that passed, from 0.0 to 1.0.
     pub loss: f64,
+    /// No sample failed: the device may forward more than was offered.
+    pub is_bounded: bool,
 }
 
 /// Seconds to which it is known how long packets are in flight: they come back in bursts, and
@@ -72,7 +74,8 @@ impl Ramp {
         for verdict in &verdicts {
             threshold.learn(verdict.pps, verdict.passes);
         }
-        let max_pps = if verdicts.iter().all(|verdict| verdict.passes) {
+        let is_bounded = verdicts.iter().all(|verdict| verdict.passes);
+        let max_pps = if is_bounded {
             most
         } else {
             threshold.median().min(most)
@@ -87,6 +90,7 @@ impl Ramp {
             max_pps,
             interval_pps: Some((low.min(max_pps), high.min(highest))),
             loss: nearest.map_or(0.0, |verdict| verdict.loss),
+            is_bounded,
         })
     }
 
@@ -102,6 +106,7 @@ impl Ramp {
             max_pps: self.whole.sent_pps().0.min(self.whole.offered_pps().0),
             interval_pps: None,
             loss,
+            is_bounded: true,
         })
     }
 

@@ -239,6 +239,10 @@ pub fn max_rate_of(runs: &mut Runs<'_>, goal: &Goal) -> Result<Found, Failure> {
     runs.warm_up(goal.ceiling)?;
     runs.start_over();
     let mut flat = runs.trial(goal.ceiling, goal.short())?;
+    if !flat.valid && flat.rate.is_limited() && left(runs) >= goal.short() {
+        // The generator may have been held up for a moment.
+        flat = runs.trial(goal.ceiling, goal.short())?;
+    }
     let mut search = Search::new(&flat, goal);
     if flat.received() > 0 {
         for rate in search.ramp(&flat) {

@@ -28,7 +28,7 @@ fn says_what_was_measured() {
     tests[1].curves[0].samples[2].is_valid = false;
     let page = load_tests(&tests, &DRAWING);
     for right in [
-        "<title>Parshall: Load &lt;test&gt;</title>",
+        "<title>Load &lt;test&gt;</title>",
         "at less than 0.1 % loss, Mpps",
         "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"7\">64 B</th></tr>",
         "<th scope=\"row\" class=\"name\">monday</th><td>0→1</td><td class=\"n\">1.203</td><td class=\"n\">1.443</td>",
