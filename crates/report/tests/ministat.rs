@@ -148,7 +148,7 @@ fn the_deviation_of_close_values_is_right() {
         "1000000.0009",
     ];
     for (values, theirs, ours) in [
-        (close.to_vec(), "0.012757759", "0.00035590261"),
+        (close.to_vec(), "0.012757759", "0.00035939765"),
         (vec!["47.089113"; 7], "-nan", "0"),
     ] {
         let content = values.join("\n") + "\n";
