@@ -24,13 +24,17 @@ policies:
 ";
 
 /// A connection from a host to a port of another.
-fn connect(client: &Netns, address: impl Into<IpAddr>, port: u16) -> std::io::Result<TcpStream> {
+pub fn connect(
+    client: &Netns,
+    address: impl Into<IpAddr>,
+    port: u16,
+) -> std::io::Result<TcpStream> {
     let to = SocketAddr::from((address.into(), port));
     client.inside(|| TcpStream::connect_timeout(&to, patience()))
 }
 
 /// A line there, and the same line back.
-fn echo(client: &mut TcpStream, server: &mut TcpStream) {
+pub fn echo(client: &mut TcpStream, server: &mut TcpStream) {
     let mut line = [0; 6];
     client.write_all(b"there\n").expect("the connection lives");
     server

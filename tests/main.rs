@@ -26,6 +26,7 @@ mod layer2;
 mod life;
 mod matrix;
 mod memif;
+mod nat;
 mod output;
 mod overload;
 mod pacing;
