@@ -12,6 +12,7 @@ mod forms;
 mod language;
 mod model;
 mod problem;
+mod refusals;
 pub(crate) mod registry;
 pub mod rules;
 mod view;
