@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::desired::OpenPort;
 use super::forms;
 use super::model::{Attached, Config, Firewall, PortKind, Tap, nat};
 use super::problem::{Findings, place};
@@ -280,6 +279,7 @@ fn on_device_with<'c>(
 
 fn is_device(config: &Config, view: &AllInterfaces<'_>, name: &str) -> bool {
     let routes = !view.is_layer2(name) && view.bond(name).is_none();
-    let is_port = config.bondethernets.get(name).is_none();
-    routes && is_port && OpenPort::of(name, config.ports.get(name)).kind.is_device()
+    let is_port = !config.bondethernets.contains_key(name);
+    let given = config.ports.get(name).and_then(|port| port.kinds().pop());
+    routes && is_port && given.is_none_or(|kind| kind.is_device())
 }

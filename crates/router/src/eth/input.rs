@@ -66,12 +66,6 @@ pub(crate) fn mac(p: &Pkt<'_>, at: u8) -> u64 {
     u64::from_le_bytes(*p.header(at))
 }
 
-/// Whether the frame has the address of a group as its source.
-#[inline(always)]
-pub(crate) fn is_from_group(p: &Pkt<'_>) -> bool {
-    p.header::<eth::Header>(0).src.0[0] & GROUP as u8 != 0
-}
-
 impl Stage<Cx> for Input {
     const NAME: &'static str = "ethernet-input";
     type Next = Next;

@@ -5,13 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use graph::counters::Counter;
-use tables::acl::{Acl, IP4, Key, NONE};
+use tables::acl::{Acl, IP4, Key, NONE, Rule as Match};
 use tables::prefix::Prefix;
 use wire::ip;
 use wire::nat::Place;
 
 use super::{Rules, To};
-use crate::acl::Match;
 use crate::change::InterfaceId;
 use crate::state::Links;
 

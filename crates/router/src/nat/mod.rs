@@ -17,7 +17,7 @@ pub(crate) use state::{Nat, Published};
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
-use crate::acl::Match;
+use tables::acl::Rule as Match;
 
 /// The rules of translation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use tables::acl::Rule as Match;
 
 use super::compiled::Rule;
 use super::{DestinationRule, SourceRule, Static, To};
@@ -87,7 +88,7 @@ fn fixed(rule: &Static, flows: u64) -> Fixed {
     }
 }
 
-fn matched(packets: &[crate::acl::Match<u32>]) -> Vec<Matched> {
+fn matched(packets: &[Match<u32>]) -> Vec<Matched> {
     let packets = packets.iter().cloned().map(Packets::V4);
     packets.map(|packets| Matched::from(&packets)).collect()
 }

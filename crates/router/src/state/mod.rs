@@ -239,19 +239,7 @@ impl State {
     /// [`Full`] when a table is used up: the old route stays.
     pub fn apply(&mut self, change: &Change) -> Result<bool, Full> {
         match change {
-            Change::InterfaceSet(interface) => {
-                let id = interface.id;
-                let old = self.links.interfaces.insert(id, interface.clone());
-                self.links.follow_kind(id);
-                self.interface_line(id);
-                let old = old.and_then(|i| i.l2);
-                let bridged = self.connect(id, old, interface.l2);
-                let bonded = self.bonds.follow(&self.links, id, [old, interface.l2]);
-                let tunneled = self.vxlans.follow(&self.links, id);
-                self.bridges.own(id, Some(interface))?;
-                self.refresh_adjacencies(id)?;
-                return Ok(bridged || bonded || tunneled);
-            }
+            Change::InterfaceSet(interface) => return self.interface_set(interface),
             &Change::InterfaceDelete(id) => return self.interface_delete(id),
             Change::BridgeSet(domain) => {
                 let old = self.bridges.set(domain.clone());
@@ -339,6 +327,22 @@ impl State {
             &Change::RouteDelete { prefix } => self.route_delete(prefix)?,
         }
         Ok(false)
+    }
+
+    /// An interface is there, or is another. True if that changes a bridge domain, a bond, or a
+    /// tunnel.
+    fn interface_set(&mut self, interface: &Interface) -> Result<bool, Full> {
+        let id = interface.id;
+        let old = self.links.interfaces.insert(id, interface.clone());
+        self.links.follow_kind(id);
+        self.interface_line(id);
+        let old = old.and_then(|i| i.l2);
+        let bridged = self.connect(id, old, interface.l2);
+        let bonded = self.bonds.follow(&self.links, id, [old, interface.l2]);
+        let tunneled = self.vxlans.follow(&self.links, id);
+        self.bridges.own(id, Some(interface))?;
+        self.refresh_adjacencies(id)?;
+        Ok(bridged || bonded || tunneled)
     }
 
     /// An interface is no more. True if it was in a bridge domain, of a bond, or a
