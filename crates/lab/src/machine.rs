@@ -79,22 +79,35 @@ fn versions() -> BTreeMap<String, String> {
         ("iproute2", ["ip", "-V"]),
         ("ethtool", ["ethtool", "--version"]),
     ] {
-        if let Ok(text) = command::run(&argv) {
-            versions.insert(
-                name.to_owned(),
-                text.split_whitespace()
-                    .last()
-                    .unwrap_or_default()
-                    .to_owned(),
-            );
+        if let Some(version) = command::run(&argv).ok().as_deref().and_then(version) {
+            versions.insert(name.to_owned(), version.to_owned());
         }
     }
     versions
 }
 
+/// The first version in what a program says of itself: `ip utility, iproute2-6.1.0, libbpf 1.1.2`.
+fn version(text: &str) -> Option<&str> {
+    let words = text.split([' ', ',', '\n']);
+    let mut versions = words.map(|word| word.trim_start_matches("iproute2-"));
+    versions.find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_says_its_version_before_those_of_its_libraries() {
+        for (text, wanted) in [
+            ("ip utility, iproute2-6.1.0, libbpf 1.1.2\n", Some("6.1.0")),
+            ("ip utility, iproute2-6.15.0\n", Some("6.15.0")),
+            ("ethtool version 6.1\n", Some("6.1")),
+            ("BusyBox\n", None),
+        ] {
+            assert_eq!(version(text), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn this_machine_is_described() {
