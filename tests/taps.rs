@@ -1,6 +1,6 @@
 //! Taps that somebody deletes, and names that somebody takes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io::memif;
 
@@ -156,4 +156,60 @@ fn a_port_waits_until_the_name_of_its_tap_is_free() {
     let connected = until(patience(), || lab.port().contains("connected to theirs"));
     assert!(connected, "{}", lab.port());
     lab.assert_has_address("m0", "10.9.0.1/24");
+}
+
+/// Interfaces of a router, none with a route: their taps alone take time.
+const MANY: usize = 60;
+
+/// `MANY` loopbacks, each of which is one tap, or so many TAPs, which are two each.
+fn many(taps: bool) -> String {
+    let named = |form: &dyn Fn(usize) -> String| (0..MANY).map(form).collect::<String>();
+    match taps {
+        true => {
+            let interfaces = named(&|i| format!("  tap{i}: {{ }}\n"));
+            let taps = named(&|i| format!("  tap{i}: {{ host: {{ name: h{i} }} }}\n"));
+            format!("interfaces:\n{interfaces}taps:\n{taps}")
+        }
+        false => format!("loopbacks:\n{}", named(&|i| format!("  loop{i}: {{ }}\n"))),
+    }
+}
+
+/// The kernel takes some 20 ms for each tap that it removes alone.
+#[test]
+fn many_taps_go_about_as_soon_as_loopbacks() {
+    const NAME: &str = "many_taps_go_about_as_soon_as_loopbacks";
+    if skipped(NAME, &["ip"]) {
+        return;
+    }
+    let measure = |taps: bool| {
+        let netns = Netns::create("router").unwrap();
+        let links = || netns.ip("-o link").unwrap().lines().count();
+        let none = links();
+        let mut router = Router::start(&netns, &many(taps));
+        assert_eq!(links(), none + if taps { 2 * MANY } else { MANY });
+        let whole = std::fs::read_to_string(router.file()).unwrap();
+        let file = router.file().display().to_string();
+        let apply = |yaml: &str| {
+            std::fs::write(&file, yaml).unwrap();
+            let begin = Instant::now();
+            router.ask(&["apply", "-c", &file]).unwrap();
+            begin.elapsed()
+        };
+        let removal = apply("interfaces: {}\n");
+        assert_eq!(links(), none, "{}", router.process.log());
+        apply(&whole);
+        assert_eq!(links(), none + if taps { 2 * MANY } else { MANY });
+        let begin = Instant::now();
+        router.process.stop().unwrap();
+        let stop = begin.elapsed();
+        assert_eq!(links(), none, "{}", router.process.log());
+        println!("taps {taps}: removal {removal:?}, stop {stop:?}");
+        [removal, stop]
+    };
+    let (loopbacks, taps) = (measure(false), measure(true));
+    for (what, (taps, loopbacks)) in ["removal", "stop"].iter().zip(taps.iter().zip(loopbacks)) {
+        // Twice as many taps.
+        let most = 5 * loopbacks + Duration::from_millis(200);
+        assert!(*taps < most, "{what}: {taps:?}, of loopbacks {loopbacks:?}");
+    }
 }

@@ -405,6 +405,8 @@ impl Daemon {
     pub(crate) fn halt(&mut self) {
         // The programs first: from then on the kernel gets every packet.
         self.interfaces.detach();
+        // Workers that close their queues would remove taps one by one.
+        self.interfaces.remove_all_taps(&self.routing);
         let router = &mut self.routing.router;
         for worker in &mut router.workers {
             worker.stop();

@@ -314,7 +314,7 @@ impl Interfaces {
         }
         let open = open?;
         let slot = &self.slots[at];
-        let links = [self.port_link(slot, routing), self.own_link(&open)];
+        let links = self.links(slot, &open, routing);
         let [port, tap] = slot.ids.queues(&open);
         let [port, tap] = [port, tap].map(|queues| workers::take_back(&mut routing.router, queues));
         let is_tap = slot.port_tap().is_some();

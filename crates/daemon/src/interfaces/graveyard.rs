@@ -62,8 +62,29 @@ impl Interfaces {
         }
     }
 
+    /// Removes the taps of all interfaces that are open, which are to be closed.
+    pub fn remove_all_taps(&self, routing: &Routing) {
+        let open = self
+            .slots
+            .iter()
+            .filter_map(|slot| Some((slot, slot.open()?)));
+        let taps = open.flat_map(|(slot, open)| self.links(slot, open, routing));
+        self.remove_links(taps.flatten().collect());
+    }
+
+    /// The kernel's devices of the taps of an open interface: that which is its port, that which has
+    /// its settings.
+    pub(super) fn links(
+        &self,
+        slot: &Slot,
+        open: &OpenInterface,
+        routing: &Routing,
+    ) -> [Option<TapLink>; 2] {
+        [self.port_link(slot, routing), self.own_link(open)]
+    }
+
     /// Removes taps all at once in each namespace; those that are left go with their ports.
-    pub(super) fn remove_links(&self, taps: Vec<TapLink>) {
+    fn remove_links(&self, taps: Vec<TapLink>) {
         let mut places: BTreeMap<Option<PathBuf>, Vec<TapLink>> = BTreeMap::new();
         for tap in taps {
             places.entry(tap.namespace.clone()).or_default().push(tap);
@@ -80,7 +101,7 @@ impl Interfaces {
     }
 
     /// The kernel's device of the tap that is the port of an interface, if it is where it was made.
-    pub(super) fn port_link(&self, slot: &Slot, routing: &Routing) -> Option<TapLink> {
+    fn port_link(&self, slot: &Slot, routing: &Routing) -> Option<TapLink> {
         let name = slot.port_tap()?;
         let (namespace, index) = match slot.config.kind {
             Kind::Tap { .. } => self.opener.places.end(&slot.config.name)?,
@@ -98,7 +119,7 @@ impl Interfaces {
     }
 
     /// The kernel's device of the tap that has the settings of an open interface, if it has one.
-    pub(super) fn own_link(&self, open: &OpenInterface) -> Option<TapLink> {
+    fn own_link(&self, open: &OpenInterface) -> Option<TapLink> {
         Some(TapLink {
             namespace: self.opener.netns.clone(),
             index: open.own_tap()?,

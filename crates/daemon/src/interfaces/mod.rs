@@ -216,9 +216,6 @@ impl Interfaces {
 
     /// Closes everything, and undoes what was done to devices. The workers must have ended.
     pub fn close(&mut self) {
-        let taps = self.slots.iter().filter_map(Slot::open);
-        let taps = taps.filter_map(|open| self.own_link(open)).collect();
-        self.remove_links(taps);
         self.slots.clear();
         self.opener.restore();
     }
