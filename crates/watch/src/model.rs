@@ -142,6 +142,39 @@ pub struct FlowTable {
     pub expired: u64,
 }
 
+/// `show bridge-domain`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Bridges {
+    /// All, by number.
+    pub bridge_domains: Vec<Bridge>,
+}
+
+/// A bridge domain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Bridge {
+    /// Name.
+    pub name: String,
+    /// Stations that it has learned.
+    pub learned: u64,
+    /// What has become of frames and stations.
+    pub counters: BridgeCounters,
+}
+
+/// Counts of a bridge domain since it is there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BridgeCounters {
+    /// Broadcast frames that were flooded.
+    pub flooded_broadcast: u64,
+    /// Multicast frames that were flooded.
+    pub flooded_multicast: u64,
+    /// Frames to stations that nobody knew, which were flooded.
+    pub flooded_unknown: u64,
+    /// Times that a station was seen behind another interface than before.
+    pub moves: u64,
+    /// Times that a station was not learned since the domain or the table was full.
+    pub not_learned: u64,
+}
+
 /// `show errors`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Errors {
@@ -227,6 +260,8 @@ pub struct Snapshot {
     pub threads: Vec<Thread>,
     /// The firewall's flows, by worker.
     pub flows: Vec<FlowTable>,
+    /// Its bridge domains, by number.
+    pub bridges: Vec<Bridge>,
     /// Packets that ended somewhere, by node and reason.
     pub errors: Vec<Loss>,
     /// The answer of `show hardware`.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::live::Live;
 use crate::model::{
-    Errors, FlowTables, Graph, Interfaces, Runtime, Snapshot, Threads, Version, Warnings,
+    Bridges, Errors, FlowTables, Graph, Interfaces, Runtime, Snapshot, Threads, Version, Warnings,
 };
 use crate::sample::{self, Sample};
 
@@ -135,6 +135,7 @@ impl Poll {
             workers: ask.show::<Runtime>("runtime")?.threads,
             threads: ask.show::<Threads>("threads")?.threads,
             flows: ask.show::<FlowTables>("flows counters")?.workers,
+            bridges: ask.show::<Bridges>("bridge-domain")?.bridge_domains,
             errors: ask.show::<Errors>("errors")?.errors,
             graph: ask.show::<Graph>("graph")?,
             version: seldom.version.clone(),

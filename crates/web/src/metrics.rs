@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use watch::model::{FlowTable, Interface, NodeWork, Snapshot, Thread};
+use watch::model::{Bridge, FlowTable, Interface, NodeWork, Snapshot, Thread};
 
 /// The type of the text.
 pub(crate) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -125,6 +125,41 @@ const OF_FLOWS: [OfFlows; 4] = [
     }),
 ];
 
+/// A level or a counter of bridge domains.
+type OfBridge = (&'static str, &'static str, fn(&Bridge) -> u64);
+const LEVEL_OF_BRIDGES: OfBridge = (
+    "bridge_stations",
+    "Stations that the bridge domain has learned",
+    |b| b.learned,
+);
+const OF_BRIDGES: [OfBridge; 5] = [
+    (
+        "bridge_flooded_broadcast_packets",
+        "Broadcast frames that were flooded",
+        |b| b.counters.flooded_broadcast,
+    ),
+    (
+        "bridge_flooded_multicast_packets",
+        "Multicast frames that were flooded",
+        |b| b.counters.flooded_multicast,
+    ),
+    (
+        "bridge_flooded_unknown_packets",
+        "Frames to unknown stations that were flooded",
+        |b| b.counters.flooded_unknown,
+    ),
+    (
+        "bridge_moves",
+        "Times that a station was seen behind another interface than before",
+        |b| b.counters.moves,
+    ),
+    (
+        "bridge_not_learned",
+        "Times that a station was not learned since a limit was reached",
+        |b| b.counters.not_learned,
+    ),
+];
+
 impl Collector for Look {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let up = [(NONE, u64::from(self.0.is_some()))];
@@ -177,6 +212,15 @@ impl Collector for Look {
         }
         for (name, help, value) in OF_FLOWS {
             counter(&mut encoder, name, help, of_flows(value))?;
+        }
+        let of_bridges = |value: fn(&Bridge) -> u64| {
+            let bridges = now.bridges.iter();
+            bridges.map(move |b| ([("bridge_domain", &*b.name)], value(b)))
+        };
+        let (name, help, value) = LEVEL_OF_BRIDGES;
+        gauge(&mut encoder, name, help, of_bridges(value))?;
+        for (name, help, value) in OF_BRIDGES {
+            counter(&mut encoder, name, help, of_bridges(value))?;
         }
         for (name, help, value) in OF_NODES {
             let rows = now.workers.iter().flat_map(|worker| {

@@ -332,8 +332,9 @@ fn what_is_wrong_is_a_counted_drop() {
         seal(&mut frame);
         frame
     };
-    let cases: [(Edit<'_>, &str, &str); 7] = [
+    let cases: [(Edit<'_>, &str, &str); 8] = [
         (&|f| f.truncate(42), "vxlan-input", "Truncated"),
+        (&|f| f.truncate(43), "vxlan-input", "Truncated"),
         (&|f| f.truncate(49), "vxlan-input", "Truncated"),
         (&|f| f[42] = 0xf7, "vxlan-input", "NoVni"),
         (&|f| f[38..40].fill(0), "vxlan-input", "BadLength"),

@@ -47,6 +47,10 @@ impl Handler for Fake {
                 json!({"workers": [{"worker": "worker-0", "flows": 7, "room": 1000, "embryonic": 2, "memory_bytes": 1,
                 "begun": 20, "refused": 3, "displaced": 4, "expired": 9, "states": null}]})
             }
+            Verb::ShowBridgeDomain => {
+                json!({"bridge_domains": [{"name": "bd10", "learned": 12, "members": [], "counters":
+                {"flooded_broadcast": 31, "flooded_multicast": 32, "flooded_unknown": 33, "moves": 34, "not_learned": 35}}]})
+            }
             Verb::ShowGraph => self.graph(),
             Verb::ShowHardware => json!({"interfaces": []}),
             Verb::ShowVersion => json!({"version": "0.1.0", "build": "debug", "kernel": "6.18"}),
