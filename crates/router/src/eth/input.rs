@@ -4,6 +4,7 @@ use graph::{Pkt, Stage, edges};
 use tables::interface::{Hot, Mode, Tags};
 use wire::{dhcp, eth, ip, ip4, port, udp, vlan};
 
+use super::address::{GROUP, mac};
 use crate::context::Cx;
 use crate::l2::{Fate, cross};
 use crate::vlan::push;
@@ -54,17 +55,8 @@ edges! {
 /// The stage.
 pub struct Input;
 
-/// The bit of multicast and broadcast in an address of [`mac`].
-pub(crate) const GROUP: u64 = 1;
 /// Where the IP header of a frame without tags is.
 const IP_AT: u8 = eth::LEN as u8;
-
-/// The Ethernet address at `at`, its first byte lowest, below 16 bits of what follows: one load, as
-/// [`Hot::is`] takes it.
-#[inline(always)]
-pub(crate) fn mac(p: &Pkt<'_>, at: u8) -> u64 {
-    u64::from_le_bytes(*p.header(at))
-}
 
 impl Stage<Cx> for Input {
     const NAME: &'static str = "ethernet-input";
