@@ -237,8 +237,7 @@ impl Router {
                 }
             }
         }
-        publish |= self.state.nat.follow(&self.state.links);
-        if publish {
+        if publish || self.state.nat.is_stale() {
             self.publish();
         } else {
             self.publisher.mark();
@@ -385,6 +384,7 @@ impl Router {
     }
 
     fn publish(&mut self) {
+        self.state.nat.follow(&self.state.links);
         self.publisher.publish(self.state.snapshot());
         self.workers.iter().for_each(Handle::wake);
     }

@@ -63,6 +63,15 @@ pub const fn flow6(
     (h >> 32) as u32
 }
 
+/// The share of a hash among so many, from 0: of what the top bits of the same hash have led to one
+/// place already, too.
+#[inline(always)]
+pub const fn share(hash: u32, of: usize) -> usize {
+    // These have the top bits in common.
+    let mixed = hash.wrapping_mul(0x9e37_79b1);
+    ((mixed as u64 * of as u64) >> 32) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

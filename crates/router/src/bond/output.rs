@@ -1,6 +1,7 @@
 //! bond-output: what leaves by a bond, or with tags on it, leaves by one of its members.
 
 use graph::{Pkt, Stage, edges};
+use tables::hash::share;
 
 use super::Spread;
 use super::hash::hash;
@@ -84,12 +85,4 @@ pub(crate) fn of(cx: &Cx, interface: InterfaceId) -> InterfaceId {
         0 => interface,
         parent => parent,
     }
-}
-
-/// The share of a hash among so many.
-#[inline(always)]
-fn share(hash: u32, of: usize) -> usize {
-    // Flows that a route has led here by the top bits of the same hash have these in common.
-    let mixed = hash.wrapping_mul(0x9e37_79b1);
-    ((u64::from(mixed) * of as u64) >> 32) as usize
 }

@@ -138,7 +138,7 @@ impl<N: Family<W>, const W: usize> Firewall<N, W> {
             swapped: packet.swapped,
             is_plain: content <= usize::from(u8::MAX)
                 && !matches!(packet.kind, Kind::Error | Kind::Fragment),
-            has_port: has_port(packet.kind),
+            has_port: packet.kind.has_port(),
             kind: Some(packet.kind),
         };
         if packet.kind == Kind::Error {
@@ -154,17 +154,11 @@ impl<N: Family<W>, const W: usize> Firewall<N, W> {
                 self.keys[at] = quoted.key;
                 let about = &mut self.about[at];
                 // It goes the other way.
-                (about.swapped, about.has_port) = (!quoted.swapped, has_port(quoted.kind));
+                (about.swapped, about.has_port) = (!quoted.swapped, quoted.kind.has_port());
             }
             Err(_) => self.about[at].kind = None,
         }
     }
-}
-
-/// True if flows of this kind are told apart by a port that can be translated.
-#[inline(always)]
-const fn has_port(kind: Kind) -> bool {
-    matches!(kind, Kind::Tcp | Kind::Udp | Kind::Echo)
 }
 
 /// What passes over the batch have found of a packet.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tables::flow::{Entry, Flows, Hasher, Key, Memory, Refused, Sizes};
+use tables::hash::share;
 use wire::tcp::{ACK, FIN, RST, SYN};
 use wire::{icmp4, icmp6};
 
@@ -160,8 +161,7 @@ impl Tracker {
     /// another one.
     #[inline(always)]
     pub(crate) fn owner_of_port(&self, kind: Kind, port: u16) -> Option<usize> {
-        let has_port = matches!(kind, Kind::Tcp | Kind::Udp | Kind::Echo);
-        let owner = usize::from(port) % self.workers * usize::from(has_port);
+        let owner = usize::from(port) % self.workers * usize::from(kind.has_port());
         (owner != self.worker).then_some(owner)
     }
 
@@ -183,7 +183,7 @@ impl Tracker {
         // What is outside of the range begins anywhere in it.
         let begin = match of.contains(&own) {
             true => (u32::from(own).saturating_sub(first)) / step,
-            false => u32::from(own).wrapping_mul(0x9e37_79b1) >> 8,
+            false => share(own.into(), count as usize) as u32,
         };
         (0..count).map(move |at| (first + (begin + at) % count * step) as u16)
     }

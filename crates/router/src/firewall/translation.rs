@@ -2,8 +2,9 @@
 
 use graph::Pkt;
 use tables::flow::{Key, Refused};
+use tables::hash::share;
 use wire::ip;
-use wire::nat::{End, Place, translate, translate_error, translate_quote, translates_ports};
+use wire::nat::{End, Place, translate, translate_error, translate_quote};
 
 use super::entry::Interfaces;
 use super::family::Way;
@@ -12,7 +13,7 @@ use super::tracker::{Seen, Tracker};
 use crate::acl::key as acl_key;
 use crate::context::Cx;
 use crate::flow::Direction;
-use crate::flow::key::{Kind, key4, protocol};
+use crate::flow::key::{key4, protocol};
 use crate::nat::compiled::{Compiled, Inbound, Outward};
 use crate::nat::place::{self, NONE, ends, of_packet};
 
@@ -97,12 +98,10 @@ pub(super) fn give(
         Outward::Any { addresses, ports } => {
             let protocol = protocol(seen.key);
             let [_, leaves] = seen.interfaces.both();
-            let has_port = matches!(seen.kind, Kind::Tcp | Kind::Udp | Kind::Echo)
-                && translates_ports(protocol);
+            let has_port = seen.kind.has_port();
             // All flows of one source have the same address (RFC 4787 section 4.1).
-            let count = u64::from(addresses.end() - addresses.start()) + 1;
-            let spread = u64::from(source.address.wrapping_mul(0x9e37_79b1));
-            let address = addresses.start() + ((spread * count) >> 32) as u32;
+            let count = (addresses.end() - addresses.start()) as usize + 1;
+            let address = addresses.start() + share(source.address, count) as u32;
             let ports = if has_port {
                 ports.clone()
             } else {

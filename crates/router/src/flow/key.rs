@@ -40,6 +40,14 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// True if such packets have a port, or an identifier, that can be translated.
+    #[inline(always)]
+    pub const fn has_port(self) -> bool {
+        matches!(self, Kind::Tcp | Kind::Udp | Kind::Echo)
+    }
+}
+
 /// Why a packet is of no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {

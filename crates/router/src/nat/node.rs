@@ -32,6 +32,8 @@ struct About {
     inbound: Inbound,
     kind: Kind,
     is_error: bool,
+    /// Its place among those whose flows are looked for.
+    at: usize,
 }
 
 /// The stage.
@@ -74,9 +76,10 @@ impl Stage<Cx> for Ip4 {
         let (mut count, mut end) = (0, 0);
         packets.for_each(|p| {
             self.about[count % BATCH] = read(nat, p).map(|(about, key)| {
-                self.keys[end % BATCH] = key;
+                let at = end % BATCH;
+                self.keys[at] = key;
                 end += 1;
-                about
+                About { at, ..about }
             });
             count += 1;
         });
@@ -86,15 +89,6 @@ impl Stage<Cx> for Ip4 {
             .hash(&self.keys[..end], &mut self.hashes[..end]);
         flows.prefetch(&self.hashes[..end]);
         flows.candidates(&self.hashes[..end], &mut self.candidates[..end]);
-        // Each where its packet is.
-        for at in (0..count.min(BATCH)).rev() {
-            if self.about[at].is_some() {
-                end -= 1;
-                self.keys[at] = self.keys[end];
-                self.hashes[at] = self.hashes[end];
-                self.candidates[at] = self.candidates[end];
-            }
-        }
     }
 
     #[inline(always)]
@@ -102,7 +96,7 @@ impl Stage<Cx> for Ip4 {
         let at = self.at % BATCH;
         self.at += 1;
         match self.about[at] {
-            Some(about) => self.way(cx, p, &about, at),
+            Some(about) => self.way(cx, p, &about),
             None => Next::Translated,
         }
     }
@@ -146,6 +140,7 @@ fn read_external(p: &Pkt<'_>) -> Option<(About, Key)> {
         },
         kind: of.kind,
         is_error,
+        at: 0,
     };
     Some((about, of.key))
 }
@@ -154,7 +149,8 @@ impl Ip4 {
     /// The way of a packet that may be for somebody inside: by the rules, or by the flow that it
     /// answers.
     #[inline(never)]
-    fn way(&self, cx: &Cx, p: &mut Pkt<'_>, about: &About, at: usize) -> Next {
+    fn way(&self, cx: &Cx, p: &mut Pkt<'_>, about: &About) -> Next {
+        let at = about.at % BATCH;
         let Some(nat) = &cx.snapshot().nat.rules else {
             return Next::Translated;
         };

@@ -22,6 +22,7 @@ pub(crate) struct Nat {
     pub(super) rules: Rules,
     pub(super) hits: Arc<Hits>,
     published: Published,
+    is_stale: bool,
 }
 
 impl Nat {
@@ -33,6 +34,7 @@ impl Nat {
             hits: Arc::new(Hits::new(&rules, workers)),
             rules,
             published: Published::default(),
+            is_stale: false,
         }
     }
 
@@ -47,16 +49,28 @@ impl Nat {
             self.hits = Arc::new(Hits::new(rules, self.workers));
             self.rules = rules.clone();
             self.published.rules = None;
+            self.is_stale = true;
         }
     }
 
-    /// Takes in what has become of interfaces and their addresses. True if that changes what workers
-    /// are to know.
-    pub(crate) fn follow(&mut self, links: &Links) -> bool {
+    /// Interfaces or their addresses have changed.
+    pub(crate) fn links_changed(&mut self) {
+        self.is_stale |= self.is_on();
+    }
+
+    /// True if workers may be to know something else: [`follow`](Self::follow) finds out what.
+    pub(crate) const fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// Takes in what has become of rules, interfaces and their addresses.
+    pub(crate) fn follow(&mut self, links: &Links) {
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
         if !self.is_on() {
-            let was = self.published.rules.take().is_some();
-            self.published.generation += u64::from(was);
-            return was;
+            self.published.generation += 1;
+            return;
         }
         let inputs = Inputs::new(&self.rules, links);
         let is_same = self
@@ -69,7 +83,6 @@ impl Nat {
             let compiled = Compiled::new(inputs, Arc::clone(&self.hits));
             self.published.rules = Some(Arc::new(compiled));
         }
-        !is_same
     }
 
     /// What workers are to know.

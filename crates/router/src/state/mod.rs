@@ -257,6 +257,7 @@ impl State {
             } => {
                 let all = &mut self.links.sources.addresses;
                 all.insert(*interface, addresses.clone());
+                self.nat.links_changed();
                 self.interface_line(*interface);
                 self.refresh_adjacencies(*interface)?;
                 return Ok(true);
@@ -310,6 +311,7 @@ impl State {
             &Change::SourceSet { ip4, ip6 } => {
                 self.links.sources.ip4 = ip4;
                 self.links.sources.ip6 = ip6;
+                self.nat.links_changed();
                 let all: Vec<_> = self.links.interfaces.keys().copied().collect();
                 all.into_iter()
                     .try_for_each(|interface| self.refresh_adjacencies(interface))?;
@@ -332,6 +334,7 @@ impl State {
     /// An interface is there, or is another. True if that changes a bridge domain, a bond, or a
     /// tunnel.
     fn interface_set(&mut self, interface: &Interface) -> Result<bool, Full> {
+        self.nat.links_changed();
         let id = interface.id;
         let old = self.links.interfaces.insert(id, interface.clone());
         self.links.follow_kind(id);
@@ -348,6 +351,7 @@ impl State {
     /// An interface is no more. True if it was in a bridge domain, of a bond, or a
     /// tunnel.
     fn interface_delete(&mut self, id: InterfaceId) -> Result<bool, Full> {
+        self.nat.links_changed();
         let old = self.links.interfaces.remove(&id);
         self.links.sources.addresses.remove(&id);
         self.interface_line(id);

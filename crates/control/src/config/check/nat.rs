@@ -192,14 +192,11 @@ impl Rule<'_, '_> {
             let help = "write several rules";
             return self.error("outside", "has more than 65536 addresses", help);
         }
-        let range = |first: Ipv4Addr| {
-            let host = u32::MAX.checked_shr(length.into()).unwrap_or(0);
-            first..=Ipv4Addr::from_bits(first.to_bits() | host)
-        };
-        self.hosts("outside", &range(outside));
-        self.hosts("inside", &range(inside));
-        let nat = &self.c.config.nat;
-        let before = nat.fixed[..index].iter().zip(1..);
+        let outer = nat::range(outside, length);
+        self.hosts("outside", &outer);
+        self.hosts("inside", &nat::range(inside, length));
+        let all = &self.c.config.nat;
+        let before = all.fixed[..index].iter().zip(1..);
         for (other, number) in before {
             for (field, of, to) in [
                 ("outside", &rule.outside, &other.outside),
@@ -213,10 +210,10 @@ impl Rule<'_, '_> {
                 }
             }
         }
-        for (source, number) in nat.source.iter().zip(1..) {
+        for (source, number) in all.source.iter().zip(1..) {
             if let Some(To::Addresses(pool)) = To::parse(&source.to)
-                && pool.start() <= range(outside).end()
-                && pool.end() >= range(outside).start()
+                && pool.start() <= outer.end()
+                && pool.end() >= outer.start()
             {
                 let what = format!("outside overlaps with to of nat source rule {number}");
                 self.error("outside", &what, "take its addresses out of that rule");

@@ -88,16 +88,14 @@ impl To {
             let range = first.parse().ok()?..=last.parse().ok()?;
             return (!range.is_empty()).then_some(To::Addresses(range));
         }
-        let network = forms::prefix(text).or_else(|| {
-            let address: IpAddr = text.parse().ok()?;
-            forms::network(&address.to_string())
-        })?;
+        let network = match text.contains('/') {
+            true => forms::prefix(text),
+            false => forms::network(text),
+        }?;
         let IpAddr::V4(first) = network.address else {
             return None;
         };
-        let host = u32::MAX.checked_shr(network.length.into()).unwrap_or(0);
-        let last = Ipv4Addr::from_bits(first.to_bits() | host);
-        Some(To::Addresses(first..=last))
+        Some(To::Addresses(range(first, network.length)))
     }
 }
 
@@ -158,6 +156,12 @@ impl Static {
         let ((outside, length), (inside, other)) = (outside?, inside?);
         (length == other).then_some((outside, inside, length))
     }
+}
+
+/// The addresses of a network.
+pub fn range(first: Ipv4Addr, length: u8) -> RangeInclusive<Ipv4Addr> {
+    let host = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+    first..=Ipv4Addr::from_bits(first.to_bits() | host)
 }
 
 /// The fields of a rule, which are of IPv4 whatever they say.
