@@ -40,7 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("trex", &["session", "loadgen", "kernel", "wire"]),
     // `report` for the looks of its pages and the graph library.
-    ("web", &["control", "report", "watch"]),
+    ("web", &["control", "kernel", "report", "watch"]),
     ("watch", &["control"]),
     ("terminal", &["watch", "trex", "loadgen"]),
     ("loadgen", &["graph", "wire"]),

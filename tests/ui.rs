@@ -15,8 +15,8 @@ use browser::Browser;
 const ADDRESS: &str = "127.0.0.1:8411";
 
 /// Starts the page and waits until it is there.
-fn start(netns: &Netns, router: &Router) -> Process {
-    let words = ["ui", "--socket", &router.socket()];
+fn start(netns: &Netns, socket: &str) -> Process {
+    let words = ["ui", "--socket", socket];
     let ui = Spawn::new(PARSHALL).args(words).inside(netns).start();
     let ui = ui.expect("the binary starts");
     let up = until(patience(), || ui.log().contains("page at http://"));
@@ -48,7 +48,7 @@ fn a_page_shows_and_changes_a_real_router() {
     let yaml = "interfaces:\n  t0: { lcp: t0, addresses: [ 10.9.1.1/24 ] }\nports:\n  t0: { tap: { name: t0-port } }\n";
     let mut router = Router::start(&netns, yaml);
     netns.ip("link set t0-port up").unwrap();
-    let mut ui = start(&netns, &router);
+    let mut ui = start(&netns, &router.socket());
     let directory = Directory::new();
     let mut browser = Browser::start(directory.path(), |spawn| spawn.inside(&netns));
     browser.open(&format!("http://{ADDRESS}/"), 1280);
@@ -101,6 +101,49 @@ fn a_page_shows_and_changes_a_real_router() {
     ui.stop().expect("it ends");
     let token = format!("{}/ui-8411.token", parent(&router.socket()));
     assert!(!std::path::Path::new(&token).exists(), "{}", ui.log());
+}
+
+/// What a click starts is the real load tester: its packets come back, and its report is drawn.
+#[test]
+fn a_page_runs_a_load_test() {
+    if skipped("a_page_runs_a_load_test", &["chromium"]) {
+        return;
+    }
+    let netns = Netns::create("tester").unwrap();
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let mut ui = start(&netns, &path("cli.sock"));
+    let mut browser = Browser::start(directory.path(), |spawn| spawn.inside(&netns));
+    browser.open(&format!("http://{ADDRESS}/"), 380);
+    let token = std::fs::read_to_string(path("ui-8411.token")).expect("the token");
+    browser.enter("#token", token.trim());
+    browser.click("#tab-loadtest");
+    let port = |role: &str| format!("memif:{},id=0,role={role}", path("line.sock"));
+    for (field, text) in [
+        ("#tx", &*port("server")),
+        ("#rx", &port("client")),
+        ("#src-mac", "02:00:00:00:00:02"),
+        ("#dst-mac", "02:00:00:00:00:01"),
+        ("#rate", "1kpps"),
+        ("#warmup", "1s"),
+        ("#ramp", "2s"),
+        ("#hold", "600s"),
+        ("#latency-rate", "100pps"),
+    ] {
+        browser.enter(field, text);
+    }
+    browser.click("#start");
+    browser.wait_for("document.querySelectorAll('#chart-test .js-line').length >= 2");
+    browser.wait_for("fetch('/metrics').then(r => r.text()).then(t => Number(t.match(/parshall_loadtest_received_packets_total.direction=.0.. ([0-9]+)/)[1]) >= 1000)");
+    browser.click("#stop");
+    browser.wait_for("document.querySelector('#test-state').innerText.includes('Ended well')");
+    browser.wait_for("fetch('/api/v1/loadtest/result').then(r => r.json()).then(all => Object.keys(all.stats).length >= 2)");
+    browser.assert_fits();
+    browser.assert_no_errors();
+    browser.open(&format!("http://{ADDRESS}/api/v1/loadtest/report"), 1280);
+    browser.wait_for("document.querySelectorAll('.js-line').length >= 2");
+    browser.assert_no_errors();
+    ui.stop().expect("it ends");
 }
 
 /// The directory of a file.

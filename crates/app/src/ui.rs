@@ -45,6 +45,7 @@ impl Ui {
             listen: self.listen,
             socket: self.socket,
             token_file: self.token_file,
+            program: std::env::current_exe()?,
         };
         let server = Server::start(options).map_err(|why| format!("ui: {why}"))?;
         if !self.listen.ip().is_loopback() {

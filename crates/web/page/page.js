@@ -73,8 +73,12 @@
     });
   }
 
-  function draw(id, data, unit) {
-    var layout = { xaxis: { type: "date" }, yaxis: { title: { text: unit }, rangemode: "tozero", exponentformat: "SI" }, uirevision: 1, showlegend: true };
+  function draw(id, data, unit) { drawOver({ type: "date" }, id, data, unit); }
+
+  function drawSeconds(id, data, unit) { drawOver({ title: { text: "s" }, rangemode: "tozero" }, id, data, unit); }
+
+  function drawOver(xaxis, id, data, unit) {
+    var layout = { xaxis: xaxis, yaxis: { title: { text: unit }, rangemode: "tozero", exponentformat: "SI" }, uirevision: 1, showlegend: true };
     layout = themed(layout);
     layout.legend = { orientation: "h", y: -0.2, x: 0 };
     layout.margin = { l: 56, r: 12, t: 8, b: 40 };
@@ -198,8 +202,9 @@
   // Configuration
 
   function say(text, isBad) {
-    byId("outcome").textContent = text;
-    byId("outcome").className = isBad ? "bad" : "";
+    var place = byId(shown === "loadtest" ? "test-outcome" : "outcome");
+    place.textContent = text;
+    place.className = isBad ? "bad" : "";
   }
 
   function showChanges(changes) {
@@ -224,12 +229,12 @@
 
   // Does what a button is for; its outcome is said, and no button works meanwhile.
   function act(what, work) {
-    var buttons = Array.from(document.querySelectorAll("#configuration button"));
+    var buttons = Array.from(document.querySelectorAll("main button"));
     buttons.forEach(function (button) { button.disabled = true; });
     say(what + " \u2026");
     return work().then(say, function (error) { say(error.message, true); }).then(function () {
       buttons.forEach(function (button) { button.disabled = false; });
-      return history();
+      return render();
     });
   }
 
@@ -301,11 +306,106 @@
     }).catch(function (error) { problem(error.message); });
   }
 
+  // Load test
+
+  // Lines of progress of the test that started at `test.started`, as far as they were asked for.
+  var test = { started: null, next: 0, samples: [], trials: [] };
+
+  function words(id) { return byId(id).value.split(/\s+/).filter(Boolean); }
+
+  actions.start = function () {
+    act("starting", function () {
+      var kind = byId("test-kind").value;
+      var options = { rate: byId("rate").value.trim(), direction: byId("direction").value, "latency-rate": byId("latency-rate").value.trim() };
+      if (kind === "search") {
+        options.search = "max-rate";
+        options.budget = byId("ramp").value.trim();
+      } else {
+        options.warmup = byId("warmup").value.trim();
+        if (kind === "ramp") { options.ramp = byId("ramp").value.trim(); }
+        options[kind === "ramp" ? "hold" : "duration"] = byId("hold").value.trim();
+      }
+      Object.keys(options).forEach(function (key) { if (!options[key]) { delete options[key]; } });
+      var asked = { tx: words("tx"), rx: words("rx"), tunable: words("tunable"), src_mac: words("src-mac"), dst_mac: words("dst-mac"), options: options };
+      if (byId("profile").value) { asked.profile = byId("profile").value; } else { asked.profile_text = byId("profile-text").value; }
+      var request = authorized({ method: "POST", body: JSON.stringify(asked) });
+      request.headers["Content-Type"] = "application/json";
+      return ask("/api/v1/loadtest", request).then(function () { return "started"; });
+    });
+  };
+
+  actions.stop = function () {
+    act("stopping", function () {
+      return ask("/api/v1/loadtest/stop", authorized({ method: "POST" })).then(function () { return "it is about to end; its result is of the time until now"; });
+    });
+  };
+
+  function percent(share) { return { n: number(100 * share, 4) + " %" }; }
+
+  function sum(ways, key) { return ways.reduce(function (all, way) { return all + way[key]; }, 0); }
+
+  function drawTest() {
+    byId("test-samples").hidden = !test.samples.length;
+    byId("test-trials").hidden = !test.trials.length;
+    fill("test-trials", test.trials.map(function (trial, index) {
+      var offered = trial.flat_out ? "flat out" : number(trial.offered_pps);
+      var loss = trial.sent ? Math.max(0, trial.sent - trial.received) / trial.sent : 0;
+      return [{ n: String(index + 1) }, { n: offered }, { n: number(trial.sent) }, { n: number(trial.received) }, percent(loss), trial.valid ? "yes" : "no"];
+    }));
+    if (!test.samples.length) { return; }
+    var x = test.samples.map(function (sample) { return sample.at; });
+    var line = function (name, index, value) {
+      return { type: "scatter", mode: "lines", name: name, x: x, y: test.samples.map(value), line: { color: COLORS[index], width: 2 } };
+    };
+    var rate = function (key) { return function (sample) { return sum(sample.ways, key); }; };
+    drawSeconds("chart-test", [line("sent", 0, rate("tx_pps")), line("came back", 1, rate("rx_pps"))], "packets/s");
+    drawSeconds("chart-loss", [line("loss", 1, function (sample) {
+      var sent = sum(sample.ways, "tx_pps");
+      return sent ? 100 * Math.max(0, sent - sum(sample.ways, "rx_pps")) / sent : 0;
+    })], "%");
+    // The worst of the directions that measure it.
+    var latency = function (key) {
+      return function (sample) {
+        var known = sample.ways.filter(function (way) { return way.latency; });
+        return known.length ? Math.max.apply(null, known.map(function (way) { return way.latency[key] / 1000; })) : null;
+      };
+    };
+    drawSeconds("chart-latency", [line("50 %", 0, latency("p50")), line("99 %", 4, latency("p99")), line("99.9 %", 1, latency("p99_9"))], "\u00b5s");
+    fill("test-ways", test.samples[test.samples.length - 1].ways.map(function (way, index) {
+      return [{ n: String(index) }, { n: number(way.tx_pps) }, { n: number(way.rx_pps) }, { n: number(way.tx_bps) }, percent(way.loss), { n: number(way.total.sent.packets) }, { n: number(way.total.received.packets) }];
+    }));
+  }
+
+  function describe(now) {
+    if (now.state === "none") { return "No load test so far."; }
+    var length = number((now.ended || Date.now() / 1000) - now.started);
+    var how = now.state === "running" ? "Running for " : now.exit_code === 0 ? "Ended well after " : now.exit_code === null ? "Ended by a signal after " : "Ended with exit code " + now.exit_code + " after ";
+    return how + length + " s: parshall " + now.command.filter(function (word) { return !/^--(json|output|progress)=/.test(word); }).join(" ");
+  }
+
+  function loadtest() {
+    return ask("/api/v1/loadtest").then(function (now) {
+      if (now.started !== test.started) { test = { started: now.started, next: 0, samples: [], trials: [] }; }
+      byId("test-state").textContent = describe(now);
+      byId("test-result").hidden = !now.result;
+      byId("test-messages").hidden = !now.messages.length;
+      byId("test-messages").textContent = now.messages.join("\n");
+      return ask("/api/v1/loadtest/progress?from=" + test.next);
+    }).then(function (answer) {
+      test.next = answer.from + answer.lines.length;
+      answer.lines.forEach(function (line) {
+        if (line.ways) { test.samples.push(line); }
+        if (line.event === "trial-end") { test.trials.push(line); }
+      });
+      drawTest();
+    });
+  }
+
   // The page
 
   function show(name) {
     shown = name;
-    ["overview", "graph", "configuration"].forEach(function (other) {
+    ["overview", "graph", "configuration", "loadtest"].forEach(function (other) {
       byId(other).hidden = other !== name;
       byId("tab-" + other).setAttribute("aria-selected", String(other === name));
       byId("tab-" + other).tabIndex = other === name ? 0 : -1;
@@ -314,6 +414,7 @@
   }
 
   function render() {
+    if (shown === "loadtest") { return loadtest(); }
     if (!state || !state.router) { return Promise.resolve(); }
     if (shown === "overview") { return Promise.resolve(overview()); }
     return shown === "graph" ? graph() : history();

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection, StringRejection};
-use axum::extract::{FromRequestParts, Path, Query, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use control::api::{Client, Output, Request};
 use serde::{Deserialize, Serialize};
@@ -20,43 +19,18 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::metrics;
 use crate::problem::Problem;
-use crate::token::Token;
+use crate::rights::Authorized;
+use crate::tester;
 use watch::model::{Graph, Snapshot};
 use watch::sample::Sample;
-
-/// Whether the request has the token.
-pub(crate) struct Authorized(bool);
-
-impl FromRequestParts<Arc<App>> for Authorized {
-    type Rejection = std::convert::Infallible;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        app: &Arc<App>,
-    ) -> Result<Self, Self::Rejection> {
-        Ok(Authorized(has_token(&parts.headers, &app.token)))
-    }
-}
-
-fn has_token(headers: &HeaderMap, token: &Token) -> bool {
-    let given = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
-    // The scheme is case-insensitive (RFC 9110 section 11.1).
-    given
-        .and_then(|given| given.split_once(' '))
-        .is_some_and(|(scheme, given)| {
-            scheme.eq_ignore_ascii_case("bearer") && token.is(given.trim())
-        })
-}
 
 /// Asks the router. A command that changes something, or whose answer has secrets in it, needs the
 /// token.
 async fn ask(app: Arc<App>, authorized: Authorized, request: Request) -> Result<Output, Problem> {
     let command = control::cli::parse(&request.command);
     let command = command.map_err(|e| Problem::new(StatusCode::BAD_REQUEST, e.to_string()))?;
-    if command.spec.write && !authorized.0 {
-        let file = app.token.path().display();
-        let why = format!("this needs the token in {file} (Authorization: Bearer TOKEN)");
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, why));
+    if command.spec.write {
+        authorized.or_refuse(&app)?;
     }
     let asked = tokio::task::spawn_blocking(move || Client::connect(&app.socket)?.ask(&request));
     match asked.await {
@@ -252,7 +226,7 @@ async fn rollback(
 #[utoipa::path(get, path = "/metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 async fn prometheus(State(app): State<Arc<App>>) -> Result<Response, Problem> {
-    let text = metrics::text(app.live.now().ok().as_deref());
+    let text = metrics::text(app.live.now().ok().as_deref(), &app.tester);
     let text = text.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     Ok(([(CONTENT_TYPE, metrics::TYPE)], text).into_response())
 }
@@ -260,7 +234,7 @@ async fn prometheus(State(app): State<Arc<App>>) -> Result<Response, Problem> {
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Parshall",
-    description = "The router that `parshall ui` looks at. What changes it needs the token.",
+    description = "The router that `parshall ui` looks at, and its load tester. What changes something needs the token.",
     license(name = "Apache-2.0", identifier = "Apache-2.0")
 ))]
 struct Description;
@@ -279,6 +253,7 @@ pub(crate) fn routes() -> (axum::Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(confirm))
         .routes(routes!(rollback))
         .routes(routes!(prometheus))
+        .merge(tester::routes())
         .split_for_parts();
     let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = description.components.get_or_insert_default();

@@ -82,7 +82,7 @@ async fn admit(
         .await
         .map_err(late)?;
     let body = body.map_err(|_| {
-        let why = format!("a configuration has at most {} MiB", BODY >> 20);
+        let why = format!("a configuration or profile has at most {} MiB", BODY >> 20);
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, why)
     })?;
     Ok((Request::from_parts(parts, Body::from(body)), permit))

@@ -1,8 +1,8 @@
-//! The live page of a router, REST, and Prometheus metrics.
+//! The live page of a router and a load tester, REST, and Prometheus metrics.
 //!
 //! A [`Server`] watches the router by its control socket ([`watch`]); page, REST (`api`) and
 //! metrics (`metrics`) read what is known, so that many viewers cost the router no more than one.
-//! `guard` says who may ask, and what.
+//! `tester` runs load tests for the page. `guard` and `rights` say who may ask, and what.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
@@ -14,8 +14,10 @@ mod guard;
 mod metrics;
 mod page;
 mod problem;
+mod rights;
 mod server;
 mod site;
+mod tester;
 mod token;
 
 pub use server::{Options, Server, StartError};

@@ -11,18 +11,25 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use crate::tester::Tester;
+use serde_json::Value;
 use watch::model::{Bridge, FlowTable, Interface, NodeWork, Snapshot, Thread};
 
 /// The type of the text.
 pub(crate) const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics; without a look, because the router does not answer, only that it is not up.
+/// All metrics; without a look, because the router does not answer, of the router only that it is
+/// not up.
 ///
 /// # Errors
 /// None: text can always be written to a string.
-pub(crate) fn text(now: Option<&Snapshot>) -> Result<String, fmt::Error> {
+pub(crate) fn text(now: Option<&Snapshot>, tester: &Tester) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("parshall");
     registry.register_collector(Box::new(Look(now.cloned())));
+    registry.register_collector(Box::new(Load {
+        is_running: tester.is_running(),
+        sample: tester.sample(),
+    }));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -245,6 +252,63 @@ impl Collector for Look {
             "Packets that ended at a node, by reason",
             errors,
         )
+    }
+}
+
+/// The latest load test of the page.
+#[derive(Debug)]
+struct Load {
+    is_running: bool,
+    /// The latest sample of a ramp, as `parshall loadtest` tells its progress.
+    sample: Option<Value>,
+}
+
+impl Collector for Load {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let running = [(NONE, u64::from(self.is_running))];
+        gauge(
+            &mut encoder,
+            "loadtest_running",
+            "1 while a load test of the page runs",
+            running,
+        )?;
+        let ways = self
+            .sample
+            .as_ref()
+            .and_then(|sample| sample["ways"].as_array());
+        let ways = || ways.into_iter().flatten().enumerate();
+        for (name, help, at) in [
+            (
+                "loadtest_sent_packets",
+                "Packets sent since the ramp began",
+                "/total/sent/packets",
+            ),
+            (
+                "loadtest_received_packets",
+                "Packets that came back since the ramp began",
+                "/total/received/packets",
+            ),
+        ] {
+            let rows = ways().filter_map(|(number, way)| {
+                let label = [("direction", number.to_string())];
+                Some((label, way.pointer(at)?.as_u64()?))
+            });
+            counter(&mut encoder, name, help, rows)?;
+        }
+        let name = "loadtest_latency_nanoseconds";
+        let help = "Half, 99 % or 99.9 % of the packets of the last interval took no longer";
+        let named = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        let rows = ways().flat_map(|(number, way)| {
+            let of = [("0.5", "p50"), ("0.99", "p99"), ("0.999", "p99_9")];
+            of.into_iter().filter_map(move |(quantile, key)| {
+                let labels = [
+                    ("direction", number.to_string()),
+                    ("quantile", quantile.into()),
+                ];
+                Some((labels, way["latency"][key].as_u64()?))
+            })
+        });
+        family(named, rows, ConstGauge::new)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reasons for having no answer, as status and JSON.
 
 use axum::Json;
-use axum::extract::rejection::{PathRejection, QueryRejection, StringRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection, StringRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use control::api::Failure;
@@ -52,4 +52,9 @@ macro_rules! bad_request {
         }
     )*};
 }
-bad_request!(PathRejection, QueryRejection, StringRejection);
+bad_request!(
+    JsonRejection,
+    PathRejection,
+    QueryRejection,
+    StringRejection
+);

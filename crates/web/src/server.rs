@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::app::App;
 use crate::site;
+use crate::tester::Tester;
 use crate::token::Token;
 use watch::Watch;
 
@@ -41,6 +42,8 @@ pub struct Options {
     pub socket: PathBuf,
     /// File for the token that changes need; `None`: `ui-PORT.token` beside the socket.
     pub token_file: Option<PathBuf>,
+    /// The program whose `loadtest` a load test of the page is: `parshall`.
+    pub program: PathBuf,
 }
 
 /// Reasons why there is no page.
@@ -85,6 +88,7 @@ impl Server {
         let app = Arc::new(App {
             socket,
             live: watch.live(),
+            tester: Tester::new(options.program),
             token,
             address,
             bodies: Semaphore::new(BODIES),
@@ -118,6 +122,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.app.token.remove();
+        self.app.tester.end();
     }
 }
 

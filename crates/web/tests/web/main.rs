@@ -2,6 +2,7 @@
 
 mod browser;
 mod http;
+mod loadtest;
 mod metrics;
 mod page;
 mod rest;

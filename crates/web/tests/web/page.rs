@@ -4,17 +4,17 @@ use crate::browser::Browser;
 use crate::router::{HOSTILE, Site};
 
 /// Whether the test is skipped, which is said.
-fn skipped(name: &str) -> bool {
+pub fn skipped(name: &str) -> bool {
     !testbed::root_with(name, &["chromium"])
 }
 
-fn text_of(browser: &mut Browser, selector: &str) -> String {
+pub fn text_of(browser: &mut Browser, selector: &str) -> String {
     let text = browser.value(&format!("document.querySelector('{selector}').innerText"));
     text.as_str().unwrap().to_owned()
 }
 
 /// Waits until an element has a text in it.
-fn wait_for_text(browser: &mut Browser, selector: &str, text: &str) {
+pub fn wait_for_text(browser: &mut Browser, selector: &str, text: &str) {
     let text = serde_json::Value::from(text);
     browser.wait_for(&format!(
         "document.querySelector('{selector}').innerText.includes({text})"

@@ -1,6 +1,8 @@
 //! A router behind a control socket of its own: the socket is the real one, the answers are made up.
 
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -110,6 +112,15 @@ impl Fake {
     }
 }
 
+/// A load tester that sends nothing: it tells progress as the real one does until it is to end, and
+/// writes what it is asked to.
+fn program(directory: &Path) -> PathBuf {
+    let path = directory.join("tester");
+    std::fs::write(&path, include_str!("tester.sh")).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
 /// A page, and the router that it looks at.
 pub struct Site {
     pub fake: Arc<Fake>,
@@ -135,6 +146,7 @@ impl Site {
             listen: "127.0.0.1:0".parse().unwrap(),
             socket: socket.clone(),
             token_file: None,
+            program: program(directory.path()),
         });
         Site {
             fake: Arc::default(),
