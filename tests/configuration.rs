@@ -106,7 +106,7 @@ fn editors_get_a_schema() {
 fn a_second_router_leaves_the_directory_to_the_first() {
     let file = File::new("netns: parshall-no-such\n");
     let state = tempfile::tempdir().expect("a directory");
-    let held = control::history::hold(state.path()).expect("nobody has it");
+    let held = control::history::hold(state.path(), |_| ()).expect("nobody has it");
     let directory = state.path().display().to_string();
     let arguments = ["run", "-c", file.path(), "--state", &directory];
     let (code, _, error) = told(&arguments);

@@ -16,6 +16,8 @@ use control::config::Desired;
 use control::history::{self, Seed, Started};
 use daemon::{ControlHandle, Daemon, Inbox, Message};
 
+use crate::output;
+
 /// The router.
 #[derive(Args)]
 pub struct Run {
@@ -49,7 +51,8 @@ impl Run {
         let state = self.state.clone();
         let state = state.unwrap_or_else(|| start::state(&self.config));
         let mut started = start::start(&self.config, &state)?;
-        let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
+        let told = |line: &str| output::tell(&format!("parshall: {line}\n"));
+        let _held = history::hold(&state, told).map_err(|why| format!("run: {why}"))?;
         logging();
         let (seed, note) = Seed::of(&state).map_err(|why| format!("run: {why}"))?;
         if let Some(note) = note {

@@ -5,7 +5,12 @@
 //! cannot carry out, is not used; nor is anything that the machine turns out to refuse: then the
 //! history is gone through, newest first, to what can be used.
 
+use std::mem;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kernel::process::is_ending;
 
 use crate::config::{Checked, Desired, Problems};
 use crate::lock::{Lock, LockError};
@@ -13,6 +18,9 @@ use crate::lock::{Lock, LockError};
 use super::disk::Disk;
 use super::store::Store;
 use super::transaction::{Refused, Transactions};
+
+/// The longest wait for a router that is ending: the kernel takes some 20 ms for each of its taps.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A configuration to start with.
 #[derive(Debug)]
@@ -60,24 +68,42 @@ impl Good {
 }
 
 /// Holds a directory of configurations, made if need be, until the lock is dropped: two routers
-/// would mix up theirs. `None`: it cannot be written, so nobody keeps anything there.
+/// would mix up theirs. `None`: it cannot be written, so nobody keeps anything there. Whoever is
+/// `told` hears when we wait for a router that is ending: the kernel lets go of this lock last.
 ///
 /// # Errors
-/// Another router holds it; somebody else's file is in the lock's place.
-pub fn hold(directory: &Path) -> Result<Option<Lock>, String> {
+/// Another router holds it, or is still ending after 30 seconds; somebody else's file is in the
+/// lock's place.
+pub fn hold(directory: &Path, told: impl Fn(&str)) -> Result<Option<Lock>, String> {
     if Disk::new(directory).make().is_err() {
         return Ok(None);
     }
     let advice = "or name another directory with `--state`";
-    match Lock::take(&directory.join("router")) {
-        Ok(mut lock) => Ok(lock.sign().is_ok().then_some(lock)),
-        Err(LockError::Held(pid)) => Err(format!(
-            "directory {} is in use by another router (pid {pid}): stop that router first, \
-             {advice}",
-            directory.display()
-        )),
-        Err(error @ LockError::NotOurs(_)) => Err(format!("{error}, {advice}")),
-        Err(LockError::Io(..)) => Ok(None),
+    let begun = Instant::now();
+    let mut waits = false;
+    loop {
+        match Lock::take(&directory.join("router")) {
+            Ok(mut lock) => return Ok(lock.sign().is_ok().then_some(lock)),
+            Err(LockError::Held(pid))
+                if begun.elapsed() < PATIENCE && pid.parse().is_ok_and(is_ending) =>
+            {
+                if !mem::replace(&mut waits, true) {
+                    told(&format!(
+                        "waiting for the router (pid {pid}) that is ending"
+                    ));
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            Err(LockError::Held(pid)) => {
+                return Err(format!(
+                    "directory {} is in use by another router (pid {pid}): stop that router \
+                     first, {advice}",
+                    directory.display()
+                ));
+            }
+            Err(error @ LockError::NotOurs(_)) => return Err(format!("{error}, {advice}")),
+            Err(LockError::Io(..)) => return Ok(None),
+        }
     }
 }
 

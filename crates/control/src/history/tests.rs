@@ -779,10 +779,11 @@ fn others_may_not_read_it() {
 
 #[test]
 fn a_directory_is_held_by_one_router() {
+    let at_once = |line: &str| panic!("{line}");
     let place = Place::new(A);
-    let held = hold(&place.state()).expect("nobody has it");
+    let held = hold(&place.state(), at_once).expect("nobody has it");
     assert!(held.is_some());
-    let refused = hold(&place.state()).expect_err("it is held");
+    let refused = hold(&place.state(), at_once).expect_err("it is held");
     let directory = format!("directory {} ", place.state().display());
     let holder = format!(" (pid {}):", std::process::id());
     assert!(
@@ -790,7 +791,42 @@ fn a_directory_is_held_by_one_router() {
         "{refused}"
     );
     drop(held);
-    assert!(hold(&place.state()).expect("it is free again").is_some());
+    assert!(
+        hold(&place.state(), at_once)
+            .expect("it is free again")
+            .is_some()
+    );
     // A router whose directory cannot be made runs all the same.
-    assert!(hold(&place.file.join("x")).expect("no matter").is_none());
+    assert!(
+        hold(&place.file.join("x"), at_once)
+            .expect("no matter")
+            .is_none()
+    );
+}
+
+/// The kernel holds what a killed process had locked until all that it had open is gone.
+#[test]
+fn a_router_that_is_ending_is_waited_for() {
+    let place = Place::new(A);
+    let untold = |line: &str| panic!("{line}");
+    let held = hold(&place.state(), untold).expect("nobody has it");
+    let mut dead = std::process::Command::new("true").spawn().expect("started");
+    dead.wait().expect("it ends");
+    let lock = place.state().join("router.lock");
+    fs::write(&lock, format!("{}\n", dead.id())).expect("written");
+    let told = std::cell::RefCell::new(Vec::new());
+    let (ended, waiting) = std::sync::mpsc::channel();
+    let kernel = std::thread::spawn(move || {
+        waiting.recv().expect("somebody waits");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(held);
+    });
+    let next = hold(&place.state(), |line| {
+        told.borrow_mut().push(line.to_owned());
+        ended.send(()).expect("it listens");
+    });
+    kernel.join().expect("no panic");
+    assert!(next.expect("the other has ended").is_some());
+    let line = format!("waiting for the router (pid {}) that is ending", dead.id());
+    assert_eq!(told.into_inner(), [line]);
 }
