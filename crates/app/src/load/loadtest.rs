@@ -11,7 +11,7 @@ use serde_json::json;
 use loadgen::clock::Interruptible;
 use loadgen::device::Path;
 use loadgen::json::{self, About};
-use loadgen::measure::point::{self, Point};
+use loadgen::measure::point;
 use loadgen::measure::ramp::{self, Plan};
 use loadgen::measure::search::{self, Event, Found, Goal};
 use loadgen::measure::trial::Trial;
@@ -339,6 +339,7 @@ impl Loadtest {
             }
         }
         .map_err(|e| reason(links, &e))?;
+        let fell_short = observer.fell_short;
         drop(observer);
         let seen = Seen {
             ceiling_pps: found.flat_out_pps,
@@ -364,8 +365,7 @@ impl Loadtest {
         self.say_note(note.as_deref());
         self.say(&said);
         self.say(&streams::remarks(&document["streams"]));
-        let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
-        Ok(found.trials.iter().any(is_short))
+        Ok(fell_short)
     }
 
     /// Says whether the generator fell short.

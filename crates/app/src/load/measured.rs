@@ -163,6 +163,8 @@ pub struct Trials<'a> {
     energy: &'a mut Energy,
     watch: Option<Watch>,
     disturbed: Option<String>,
+    /// True if the generator fell short in any trial.
+    pub fell_short: bool,
 }
 
 impl<'a> Trials<'a> {
@@ -173,6 +175,7 @@ impl<'a> Trials<'a> {
             energy,
             watch: None,
             disturbed: None,
+            fell_short: false,
         }
     }
 }
@@ -184,7 +187,17 @@ impl Observer for Trials<'_> {
                 self.watch = Watch::start().ok();
                 self.energy.start();
             }
-            Event::TrialEnd { received, .. } => {
+            Event::TrialEnd {
+                received,
+                sent,
+                offered_pps,
+                seconds,
+                valid,
+                late,
+                ..
+            } => {
+                let is_short = !valid && !late && (sent as f64) < offered_pps * seconds;
+                self.fell_short |= is_short;
                 self.energy.end(received);
                 let seen = self.watch.take().and_then(|watch| watch.end().ok());
                 self.disturbed = seen.and_then(|conditions| conditions.disturbed());
@@ -194,13 +207,9 @@ impl Observer for Trials<'_> {
         self.progress.event(&event);
     }
 
-    fn was_disturbed(&mut self) -> bool {
-        match self.disturbed.take() {
-            Some(why) => {
-                self.progress.doing(&format!("disturbed: {why}"));
-                true
-            }
-            None => false,
-        }
+    fn disturbance(&mut self) -> Option<String> {
+        let why = self.disturbed.take()?;
+        self.progress.doing(&format!("disturbed: {why}"));
+        Some(why)
     }
 }

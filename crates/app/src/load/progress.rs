@@ -61,6 +61,7 @@ impl Progress {
                 forwarded_pps,
                 seconds,
                 valid,
+                late,
             } => {
                 let lost = sent.saturating_sub(*received) as f64 / (*sent).max(1) as f64;
                 self.line(&format!(
@@ -69,10 +70,10 @@ impl Progress {
                     Pps(*sent as f64 / seconds),
                     Pps(*forwarded_pps),
                     percent(lost),
-                    if *valid {
-                        ""
-                    } else {
-                        ", not valid: the generator fell short"
+                    match (valid, late) {
+                        (true, _) => "",
+                        (false, true) => ", not valid: sending was held up",
+                        (false, false) => ", not valid: the generator fell short",
                     },
                 ));
             }

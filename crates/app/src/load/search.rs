@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use loadgen::clock::Interruptible;
-use loadgen::measure::point::{self, Point};
+use loadgen::measure::point;
 use loadgen::measure::search::{self, runs::Runs};
 use loadgen::model::units::Pps;
 use loadgen::search::classify::Goal;
@@ -159,12 +159,13 @@ impl Search {
         let (result, said) = self
             .search(&mut runs, &limits, &ways)
             .map_err(|e| reason(&links, &e))?;
-        let trials = runs.points;
+        let (trials, bursts) = (runs.points, runs.bursts);
+        let fell_short = observer.fell_short;
         drop(observer);
         let is_max = matches!(self.rate, Pace::Max);
         let seen = Seen {
             ceiling_pps: trials.first().filter(|_| is_max).map(|flat| flat.sent_pps),
-            unsent: point::unsent(&trials),
+            unsent: point::unsent(&trials) + point::unsent(&bursts),
         };
         let measured = measuring.end(&self.traffic, &ports, &ways, seen)?;
         let note = ways[0].0.rate_note(false);
@@ -176,6 +177,7 @@ impl Search {
             "result": result,
             "ended_by": links.fault(),
             "trials": trials,
+            "bursts": bursts,
             "rate_note": note,
             "address_note": address_note(&ways),
             "streams": streams::rows(&ports, &ways),
@@ -190,8 +192,7 @@ impl Search {
         self.say(&note.map(|note| note + "\n").unwrap_or_default());
         self.say(&said);
         self.say(&streams::remarks(&document["streams"]));
-        let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
-        if trials.iter().any(is_short) {
+        if fell_short {
             self.say(&watch.advice(&ports.paths));
         }
         whole(&links)?;

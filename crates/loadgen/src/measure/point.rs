@@ -23,6 +23,9 @@ pub struct Point {
     /// others; not written where it is false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
+    /// Why the search made nothing of it; empty, and not written, if it counted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unfit: String,
 }
 
 /// Packets that were due in trials and not sent.

@@ -151,6 +151,11 @@ impl Trial {
         self.valid && self.missing().all(within)
     }
 
+    /// True if it says something about the device.
+    pub fn counts(&self) -> bool {
+        self.valid && !self.interrupted
+    }
+
     /// Reason why the device does not forward this rate, where it does not pass.
     pub fn failure(&self) -> String {
         if !self.valid {
@@ -178,6 +183,11 @@ impl Trial {
             valid: self.valid,
             seconds: self.seconds,
             disturbed: false,
+            unfit: match (self.interrupted, self.valid) {
+                (true, _) => "interrupted".to_owned(),
+                (false, false) => self.why.clone(),
+                (false, true) => String::new(),
+            },
         }
     }
 }

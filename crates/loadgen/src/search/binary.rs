@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::mlrsearch::Bounds;
 use super::trials::Trials;
@@ -38,7 +38,8 @@ impl Default for Plan {
 }
 
 /// The result of a search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Found {
     /// The highest load that passed and the lowest that did not.
     pub bounds: Bounds,

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::classify::{Class, Evidence, Goal, classify, throughput};
 use super::trials::Trials;
@@ -23,7 +23,8 @@ const ROUNDS: u32 = 3;
 const FARTHEST: f64 = 0.5;
 
 /// What was found for a goal. Loads are totals of all directions, in packets a second.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bounds {
     /// The goal's loss, as a share.
     pub allowed: f64,
@@ -43,7 +44,8 @@ pub struct Bounds {
 }
 
 /// The result of a search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Found {
     /// For each goal, in the order in which they were given.
     pub goals: Vec<Bounds>,

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::Failure;
 use crate::measure::search::Event;
@@ -41,6 +41,14 @@ pub trait Device {
     /// # Errors
     /// If the generator cannot send.
     fn measure(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure>;
+
+    /// As [`measure`](Self::measure), for a burst, which may be shorter than a trial and is none.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    fn burst(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
+        self.measure(load, length)
+    }
 
     /// The load that is really offered where `load` is asked for.
     fn nearest(&self, load: Pps) -> Pps {
@@ -80,6 +88,8 @@ pub struct Sample {
     /// False if the generator sent less than was offered, so that this says nothing about the
     /// device.
     pub valid: bool,
+    /// True if it is not valid because sending was held up.
+    pub late: bool,
     /// It ended early, because somebody asked for that.
     pub interrupted: bool,
 }
@@ -110,7 +120,7 @@ impl Default for Limits {
 }
 
 /// What bounds the loads of a search from above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// The generator can send no more.
@@ -122,12 +132,16 @@ pub enum Bound {
 }
 
 /// The cost of a search, and what ended it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Effort {
-    /// Trials made, without the warm-up.
+    /// Trials and bursts made, without the warm-up and attempts that were made again because they
+    /// were disturbed or late.
     pub trials: u32,
-    /// Trials in which the generator fell short. They say nothing about the device.
+    /// Those of them that say nothing about the device: the generator fell short, or was held up.
     pub invalid_trials: u32,
+    /// Those of the invalid ones in which it was held up, at each attempt.
+    pub late_trials: u32,
     /// Time of sending of all trials in seconds.
     pub seconds: f64,
     /// Highest load that was or would have been offered, packets a second.

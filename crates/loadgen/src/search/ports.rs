@@ -22,6 +22,11 @@ impl Device for Runs<'_> {
         Ok(sample(&self.trial(each, length)?))
     }
 
+    fn burst(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
+        let each = Pps(load.0 / self.ways());
+        Ok(sample(&Runs::burst(self, each, length)?))
+    }
+
     fn nearest(&self, load: Pps) -> Pps {
         let ways = self.ways();
         Pps(Runs::nearest(self, Pps(load.0 / ways)).0 * ways)
@@ -52,6 +57,7 @@ fn sample(trial: &Trial) -> Sample {
         forwarded_pps: trial.forwarded.0,
         seconds: trial.seconds,
         valid: trial.valid,
+        late: trial.late,
         interrupted: trial.interrupted,
     }
 }

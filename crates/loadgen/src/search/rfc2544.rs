@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::classify::Goal;
 use super::mlrsearch::{self, Bounds};
@@ -51,7 +51,7 @@ impl Default for Plan {
 }
 
 /// A trial of the frame loss rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LossRate {
     /// Load as a share of the highest.
     pub share: f64,
@@ -62,7 +62,7 @@ pub struct LossRate {
 }
 
 /// The longest burst at the highest load that nothing is lost of.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BackToBack {
     /// Mean of the longest bursts, packets of all directions.
     pub packets: f64,
@@ -75,7 +75,8 @@ pub struct BackToBack {
 }
 
 /// The results of the tests.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Found {
     /// The throughput and its bounds.
     pub throughput: Bounds,
@@ -193,7 +194,7 @@ fn burst(
     let (mut low, mut high, mut best) = (0.0, plan.burst.as_secs_f64(), 0.0);
     let mut length = high;
     while high - low > (BURST_WIDTH * high).max(BURST_SECONDS) {
-        let Some(sample) = trials.valid(load, Duration::from_secs_f64(length))? else {
+        let Some(sample) = trials.burst(load, Duration::from_secs_f64(length))? else {
             return Ok(None);
         };
         match packets(sample) {

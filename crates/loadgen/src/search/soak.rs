@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::trials::Trials;
 use super::{Device, Effort, Limits, Sample};
@@ -58,7 +58,8 @@ impl Default for Plan {
 }
 
 /// The result of a soak.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Found {
     /// The mean loss asked for, as a share.
     pub allowed: f64,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::classify::Goal;
 use super::*;
 use crate::clock::Clock;
+use crate::measure::point::Point;
 use crate::measure::search::runs::Runs;
 use crate::measure::simulated::{self, Random, Simulation};
 
@@ -52,6 +53,7 @@ impl<F: Fn(f64, &mut Random) -> f64> Device for Formula<F> {
             forwarded_pps: (sent - lost) / seconds,
             seconds,
             valid: flat_out || load.0 <= self.most,
+            late: false,
             interrupted: false,
         })
     }
@@ -411,6 +413,34 @@ fn rfc2544_measures_what_it_names() {
     assert!((bursts.packets / 30_000.0 - 1.0).abs() < 0.1, "{bursts:?}");
     assert_eq!((bursts.bursts, bursts.is_longest), (3, false));
     assert!((found.latency_seconds - 5.0).abs() < 0.1, "{found:?}");
+}
+
+/// A burst that the device's queue takes whole is no trial that passes.
+#[test]
+fn bursts_are_kept_apart_from_trials() {
+    let simulation = Simulation::new(simulated::Device {
+        capacity: 1e6,
+        ceiling: 3e6,
+        queue: 20_000.0,
+        ..simulated::Device::default()
+    });
+    let (mut paths, mut watch) = (simulation.paths(1), |_: Event| {});
+    let mut runs = Runs::new(&mut paths, &simulation, &mut watch);
+    let plan = rfc2544::Plan {
+        trial: Duration::from_secs(1),
+        bursts: 2,
+        latency: Duration::from_secs(1),
+        ..rfc2544::Plan::default()
+    };
+    let found = rfc2544::run(&mut runs, &plan, &limits(1200)).unwrap();
+    let rate = found.throughput.upper_pps.unwrap();
+    let passing = runs.points.iter().filter(|point| point.loss == 0.0);
+    let most = passing.map(|point| point.sent_pps).fold(0.0, f64::max);
+    assert!(most <= rate, "{most} of {rate}");
+    let all = runs.points.len() + runs.bursts.len();
+    assert_eq!(found.effort.trials as usize, all);
+    let whole = |burst: &&Point| burst.loss == 0.0 && burst.seconds < 0.5;
+    assert!(runs.bursts.iter().filter(whole).count() > 2, "{found:?}");
 }
 
 /// Shows the critical load of devices that lose as the model has it, and of a sharp one.

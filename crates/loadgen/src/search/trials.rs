@@ -17,6 +17,9 @@ const LEAST: f64 = 1e-4;
 /// Loads that differ by less are the same.
 const SAME: f64 = 1e-3;
 
+/// How a device is measured: by a trial, or a burst.
+type Measure<'a> = fn(&mut (dyn Device + 'a), Pps, Duration) -> Result<Sample, Failure>;
+
 /// Makes valid trials.
 pub(super) struct Trials<'a> {
     pub device: &'a mut dyn Device,
@@ -51,12 +54,12 @@ impl<'a> Trials<'a> {
         };
         // It is made in any case, but takes no more time than there is.
         let length = length.min(limits.budget).max(SHORTEST);
-        let mut first = trials.make(limits.ceiling, length)?;
+        let mut first = trials.make(Device::measure, limits.ceiling, length)?;
         for attempt in 1..ATTEMPTS {
             if !is_made_again(&first, limits.ceiling.0, attempt) || !trials.has_time(length) {
                 break;
             }
-            first = trials.make(limits.ceiling, length)?;
+            first = trials.make(Device::measure, limits.ceiling, length)?;
         }
         let ceiling = trials.device.nearest(limits.ceiling).0;
         let (mut top, mut bound) = (ceiling, Bound::Ceiling);
@@ -116,12 +119,26 @@ impl<'a> Trials<'a> {
     /// Makes a trial that is valid. None if there is no time for it, if it was interrupted, or if the
     /// generator cannot send the load: then the highest load is lower from now on.
     pub fn valid(&mut self, load: f64, length: Duration) -> Result<Option<Sample>, Failure> {
+        self.valid_of(Device::measure, load, length)
+    }
+
+    /// As [`valid`](Self::valid), of a burst.
+    pub fn burst(&mut self, load: f64, length: Duration) -> Result<Option<Sample>, Failure> {
+        self.valid_of(Device::burst, load, length)
+    }
+
+    fn valid_of(
+        &mut self,
+        measure: Measure<'a>,
+        load: f64,
+        length: Duration,
+    ) -> Result<Option<Sample>, Failure> {
         for attempt in 1..=ATTEMPTS {
             self.effort.out_of_time |= !self.has_time(length);
             if self.effort.out_of_time {
                 return Ok(None);
             }
-            let sample = self.make(Pps(load), length)?;
+            let sample = self.make(measure, Pps(load), length)?;
             if sample.interrupted {
                 return Ok(None);
             }
@@ -148,14 +165,21 @@ impl<'a> Trials<'a> {
         Duration::from_secs_f64(self.effort.seconds) + length <= self.budget
     }
 
-    fn make(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
-        let sample = self.device.measure(load, length)?;
+    fn make(
+        &mut self,
+        measure: Measure<'a>,
+        load: Pps,
+        length: Duration,
+    ) -> Result<Sample, Failure> {
+        let sample = measure(self.device, load, length)?;
         self.effort.interrupted |= sample.interrupted || self.device.is_interrupted();
         if sample.seconds > 0.0 {
             self.effort.trials += 1;
             self.effort.seconds += sample.seconds;
         }
-        self.effort.invalid_trials += u32::from(!sample.valid && !sample.interrupted);
+        let is_invalid = !sample.valid && !sample.interrupted;
+        self.effort.invalid_trials += u32::from(is_invalid);
+        self.effort.late_trials += u32::from(is_invalid && sample.late);
         Ok(sample)
     }
 }

@@ -38,6 +38,12 @@ pub(super) fn place(chart: &Chart, is_tall: bool) -> String {
     )
 }
 
+/// What is wrong with a trial, and why it did not count.
+fn bad(what: &str, unfit: &str) -> String {
+    let why = if unfit.is_empty() { "" } else { ": " };
+    format!("<span class=\"bad\">{what}{why}{}</span>", escape(unfit))
+}
+
 /// The trials behind a graph.
 fn trials<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> String {
     let mut out = String::from(
@@ -56,6 +62,7 @@ fn trials<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> String {
                 valid,
                 seconds,
                 disturbed,
+                unfit,
             } in &run.ramp
             {
                 let _ = writeln!(
@@ -68,9 +75,9 @@ fn trials<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> String {
                     forwarded_pps / 1e6,
                     loss * 100.0,
                     match (valid, disturbed) {
-                        (_, true) => "<span class=\"bad\">disturbed</span>",
-                        (true, _) => "yes",
-                        (false, _) => "<span class=\"bad\">no</span>",
+                        (true, false) => "yes".to_owned(),
+                        (true, true) => bad("disturbed", unfit),
+                        (false, _) => bad("no", unfit),
                     }
                 );
             }

@@ -73,6 +73,7 @@ fn run(dut: Dut, io: Io, lane: Lane, size: Size, capacity: f64, round: u32) -> R
             valid: offered < 7e6,
             seconds: 1.0,
             disturbed: false,
+            unfit: String::new(),
         }
     };
     let steps = [

@@ -4,8 +4,10 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 
+mod method;
 mod read;
 
+pub use method::Method;
 pub use read::{of_json, read};
 
 /// One test: a file, or a run of a file that has several.
@@ -23,6 +25,8 @@ pub struct LoadTest {
     pub remarks: Vec<String>,
     /// Latencies of streams, where they were measured.
     pub latencies: Vec<Latency>,
+    /// What a search found, if it was one.
+    pub method: Option<Method>,
 }
 
 /// What one direction sent and received.
@@ -59,7 +63,7 @@ pub struct Sample {
     pub received_percent: Option<f64>,
     /// Share of the packets lost, from 0.0 to 1.0.
     pub loss: f64,
-    /// False if the generator sent less than it was asked for.
+    /// False if the generator sent less than it was asked for, or if the trial did not count.
     pub is_valid: bool,
     /// How long packets took in this second, where that was measured.
     pub latency: Option<Spread>,

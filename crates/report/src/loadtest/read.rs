@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use loadgen::measure::point::Point;
 use loadgen::model::units::Pps;
 
-use super::{Channel, Curve, Latency, LoadTest, Sample, Spread};
+use super::{Channel, Curve, Latency, LoadTest, Method, Sample, Spread};
 use crate::Conditions;
 use crate::html::rows;
 use crate::model::LabResult;
@@ -97,6 +97,7 @@ fn of_ramp(name: &str, value: &Value) -> Result<LoadTest, String> {
         curves,
         remarks: value.get("parshall").map(remarks).unwrap_or_default(),
         latencies: value.get("parshall").map(latencies).unwrap_or_default(),
+        method: None,
     })
 }
 
@@ -194,23 +195,31 @@ fn of_search(name: &str, value: &Value) -> Result<LoadTest, String> {
         remarks,
         latencies: latencies(value),
         settings: conditions(value).collect(),
+        method: method("max-rate", "search", &value["search"])?,
     })
 }
 
-/// A search by a method that has a name. What it found is in words of its own: the page has the
-/// trials.
+/// A search by a method that has a name.
 fn of_method(name: &str, value: &Value) -> Result<LoadTest, String> {
     let trials = Vec::<Point>::deserialize(&value["trials"]).map_err(|e| format!("trials: {e}"))?;
     let rate = value["result"]["max_pps"].as_f64().filter(|pps| *pps > 0.0);
-    let method = format!("method: {}", plain(&value["method"]));
+    let named = plain(&value["method"]);
     Ok(LoadTest {
         name: name.to_owned(),
         profile: value["profile"].as_str().map_or("search".to_owned(), label),
         curves: vec![of_trials(&trials).ok_or("trials is empty")?],
-        remarks: rate.map(found).into_iter().chain([method]).collect(),
+        remarks: (rate.map(found).into_iter())
+            .chain([format!("method: {named}")])
+            .collect(),
         latencies: latencies(value),
         settings: conditions(value).collect(),
+        method: method(&named, "result", &value["result"])?,
     })
+}
+
+/// What a method found, which stands at `path`.
+fn method(name: &str, path: &str, result: &Value) -> Result<Option<Method>, String> {
+    Method::read(name, result).map_err(|e| format!("{path}: no result of {name}: {e}"))
 }
 
 /// The runs of a lab, each with its device and its round.
@@ -251,7 +260,7 @@ fn of_trials(points: &[Point]) -> Option<Curve> {
         received_pps: p.forwarded_pps,
         received_percent: None,
         loss: p.loss,
-        is_valid: p.valid && !p.disturbed,
+        is_valid: p.valid && p.unfit.is_empty(),
         latency: None,
     });
     let finite = |s: &Sample| s.sent_pps.is_finite() && s.received_pps.is_finite();

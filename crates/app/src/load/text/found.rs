@@ -109,9 +109,16 @@ fn because(why: &str) -> String {
 }
 
 fn effort(effort: &Effort) -> String {
-    let invalid = match effort.invalid_trials {
-        0 => String::new(),
-        count => format!(", {count} of them invalid: the generator fell short"),
+    let invalid = match (effort.invalid_trials, effort.late_trials) {
+        (0, _) => String::new(),
+        (count, 0) => format!(", {count} of them invalid: the generator fell short"),
+        (count, late) if count == late => {
+            format!(", {count} of them invalid: the generator was held up")
+        }
+        (count, late) => format!(
+            ", {count} of them invalid: the generator fell short in {}, and was held up in {late}",
+            count - late
+        ),
     };
     format!(
         "highest load {:.3}{}; then {:.3} came back\n{} trials, {:.0} s of sending{invalid}\n",

@@ -89,6 +89,10 @@ impl Ramp {
                 valid: sample.valid,
                 seconds: sample.at - std::mem::replace(&mut before, sample.at),
                 disturbed: false,
+                unfit: match sample.valid {
+                    true => String::new(),
+                    false => "the generator fell short".to_owned(),
+                },
             }
         };
         self.samples.iter().map(point).collect()

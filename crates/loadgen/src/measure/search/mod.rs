@@ -114,6 +114,10 @@ pub enum Event {
         seconds: f64,
         /// True if the generator sent what was offered.
         valid: bool,
+        /// True if sending was held up: it took longer than the packets have time, and the trial is
+        /// not valid.
+        #[serde(default)]
+        late: bool,
     },
     /// What trials have shown by now of the highest rate.
     Bounds {
@@ -131,9 +135,10 @@ pub trait Observer {
     /// Something begins or has ended.
     fn event(&mut self, event: Event);
 
-    /// True if the machine did not keep still during the trial that has just ended.
-    fn was_disturbed(&mut self) -> bool {
-        false
+    /// Why the trial that has just ended is not to be compared with others, if the machine did not
+    /// keep still.
+    fn disturbance(&mut self) -> Option<String> {
+        None
     }
 }
 
@@ -145,6 +150,7 @@ impl<F: FnMut(Event)> Observer for F {
 
 /// The result of a search. Rates are totals of all directions, in packets a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Found {
     /// True if a rate was found.
     pub valid: bool,
@@ -155,10 +161,8 @@ pub struct Found {
     /// every trial, it is the highest that passes. 0 if none was found.
     pub max_pps: f64,
     /// The rate lies between these two with a confidence of 95 %.
-    #[serde(default)]
     pub interval_pps: Option<(f64, f64)>,
     /// True if a trial three times as long as the others passed within the interval.
-    #[serde(default)]
     pub confirmed: bool,
     /// `max_pps` on the wire, in bits a second.
     pub l1_bps: f64,
@@ -173,7 +177,6 @@ pub struct Found {
     /// generator's processor.
     pub limited_by_generator: bool,
     /// True if the search was ended early.
-    #[serde(default)]
     pub interrupted: bool,
     /// All trials in order; the first is flat out, or as fast as allowed.
     pub trials: Vec<Point>,

@@ -17,17 +17,19 @@ pub struct Runs<'a> {
     watch: &'a mut dyn Observer,
     /// The results of the trials, in order.
     pub points: Vec<Point>,
+    /// Those of bursts, which say nothing about a rate.
+    pub bursts: Vec<Point>,
 }
 
 impl<'a> Runs<'a> {
     /// Trials through `paths`; `watch` hears of each.
     pub fn new(paths: &'a mut [Path], clock: &'a dyn Clock, watch: &'a mut dyn Observer) -> Self {
-        let points = Vec::new();
         Self {
             paths,
             clock,
             watch,
-            points,
+            points: Vec::new(),
+            bursts: Vec::new(),
         }
     }
 
@@ -71,7 +73,8 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes a trial at `rate` in each direction, or the nearest that there is. One that was
-    /// disturbed, or whose sending ran late, is repeated; if all attempts were, the last one counts.
+    /// disturbed, or whose sending ran late, is repeated. If all attempts were disturbed, the last one
+    /// counts; if it ran late, none does.
     ///
     /// # Errors
     /// If a generator cannot send.
@@ -84,7 +87,7 @@ impl<'a> Runs<'a> {
         let rate = self.nearest(rate);
         let ways = self.ways();
         let offered_pps = if flat_out { 0.0 } else { rate.0 * ways };
-        repeat::until_it_counts(|| {
+        let last = repeat::until_it_counts(|| {
             self.watch.event(Event::TrialStart {
                 flat_out,
                 offered_pps,
@@ -98,14 +101,35 @@ impl<'a> Runs<'a> {
                 forwarded_pps: trial.forwarded.0,
                 seconds: trial.seconds,
                 valid: trial.valid,
+                late: trial.late,
             });
-            let disturbed = self.watch.was_disturbed();
-            self.points.push(Point {
+            let disturbance = self.watch.disturbance();
+            let disturbed = disturbance.is_some();
+            let mut point = Point {
                 disturbed,
                 ..trial.point()
-            });
+            };
+            if point.unfit.is_empty() {
+                point.unfit = disturbance.unwrap_or_default();
+            }
+            self.points.push(point);
             let counts = !(disturbed || trial.late) || trial.interrupted;
-            Ok((trial, counts))
-        })
+            Ok::<_, Failure>((trial, counts))
+        })?;
+        if let Some(point) = self.points.last_mut().filter(|_| last.counts()) {
+            point.unfit.clear();
+        }
+        Ok(last)
+    }
+
+    /// As [`trial`](Self::trial), of a burst: its result is among the [`bursts`](Self::bursts).
+    ///
+    /// # Errors
+    /// As [`trial`](Self::trial).
+    pub fn burst(&mut self, rate: Pps, length: Duration) -> Result<Trial, Failure> {
+        let before = self.points.len();
+        let burst = self.trial(rate, length);
+        self.bursts.extend(self.points.drain(before..));
+        burst
     }
 }

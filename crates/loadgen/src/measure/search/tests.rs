@@ -513,8 +513,8 @@ impl Observer for Restless {
         self.trials += usize::from(matches!(event, Event::TrialEnd { .. }));
     }
 
-    fn was_disturbed(&mut self) -> bool {
-        (self.disturbed)(self.trials - 1)
+    fn disturbance(&mut self) -> Option<String> {
+        (self.disturbed)(self.trials - 1).then(|| "it was restless".to_owned())
     }
 }
 
@@ -537,20 +537,45 @@ fn disturbed_trials_are_marked_and_repeated() {
         }
         let points = runs.points.iter();
         points
-            .map(|p| (p.offered_pps, p.disturbed))
+            .map(|p| (p.offered_pps, p.disturbed, p.unfit.is_empty()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(made(|_| false), [(5e5, false), (9e5, false)]);
-    assert_eq!(made(|n| n == 0), [(5e5, true), (5e5, false), (9e5, false)]);
+    let (right, unfit) = ((false, true), (true, false));
+    let at = |rate: f64, (disturbed, counted)| (rate, disturbed, counted);
+    assert_eq!(made(|_| false), [at(5e5, right), at(9e5, right)]);
+    assert_eq!(
+        made(|n| n == 0),
+        [at(5e5, unfit), at(5e5, right), at(9e5, right)]
+    );
+    // Of three that were disturbed the last one counts.
+    let last = (true, true);
     assert_eq!(
         made(|_| true),
         [
-            (5e5, true),
-            (5e5, true),
-            (5e5, true),
-            (9e5, true),
-            (9e5, true),
-            (9e5, true)
+            at(5e5, unfit),
+            at(5e5, unfit),
+            at(5e5, last),
+            at(9e5, unfit),
+            at(9e5, unfit),
+            at(9e5, last)
         ]
     );
+}
+
+/// A trial whose sending was held up says so, and the next attempt counts.
+#[test]
+fn late_trials_say_why_they_do_not_count() {
+    let simulation = Simulation::new(Device {
+        capacity: 1e6,
+        stopped: (Duration::from_millis(800), Duration::from_millis(400)),
+        ..Device::default()
+    });
+    let (mut paths, mut watch) = (simulation.paths(1), |_: Event| {});
+    let mut runs = Runs::new(&mut paths, &simulation, &mut watch);
+    let counted = runs.trial(Pps(5e5), SHORTEST).unwrap();
+    let [late, again] = &runs.points[..] else {
+        panic!("{:?}", runs.points)
+    };
+    assert!(counted.valid && again.unfit.is_empty(), "{again:?}");
+    assert!(late.unfit.contains("held up") && !late.valid, "{late:?}");
 }

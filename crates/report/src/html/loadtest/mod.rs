@@ -9,6 +9,7 @@ use crate::loadtest::{Curve, LoadTest};
 use crate::model::LabResult;
 
 mod charts;
+mod methods;
 
 /// What to draw, and how.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,7 @@ pub fn load_tests(tests: &[LoadTest], drawing: &Drawing<'_>) -> String {
         .flat_map(|(i, group)| charts::of(i, group, drawing.threshold))
         .collect();
     let mut main = results(&groups, drawing.threshold);
+    main.push_str(&methods::section(tests));
     main.push_str(graphs::HEAD);
     for chart in &charts {
         main.push_str(&graphs::place(chart, true));
@@ -133,8 +135,12 @@ fn result(test: &LoadTest, curve: &Curve, threshold: f64) -> String {
     let short = curve.samples.iter().filter(|s| !s.is_valid).count();
     if short > 0 {
         let all = curve.samples.len();
+        let what = match curve.is_over_time {
+            true => "samples were not sent in full",
+            false => "trials did not count",
+        };
         remarks.push(format!(
-            "<span class=\"bad\">{short} of {all} samples were not sent in full</span>"
+            "<span class=\"bad\">{short} of {all} {what}</span>"
         ));
     }
     format!(
@@ -184,7 +190,10 @@ fn latencies(tests: &[LoadTest]) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let table = table("Microseconds, over the whole test", &columns);
+    let table = table(
+        "Microseconds, over the whole test; of RFC 2544 over the trial at the throughput",
+        &columns,
+    );
     format!("<section id=\"latency\">\n<h2>Latency</h2>\n{table}{rows}{END}</section>\n")
 }
 
@@ -225,7 +234,7 @@ const METHOD: &str = "<section id=\"method\">
 <ul>
 <li><strong>At less than {threshold} loss</strong>: the rate that came back where the loss of a test over time reaches {threshold} for the last time and stays there, or the highest one if it never does; none if it is there from the beginning. Of the trials of a search, the highest rate of those with less loss.</li>
 <li><strong>Loss</strong>: the share of the packets sent in a second that did not come back in it. It is drawn on a logarithmic scale, which has no place for zero: where there is no mark, nothing was lost.</li>
-<li><strong>Not sent in full</strong>: the generator sent less than it was asked for. That is never counted as loss; such samples are drawn hollow.</li>
+<li><strong>Not sent in full</strong>: the generator sent less than it was asked for. That is never counted as loss; such samples are drawn hollow, as are trials of a search that did not count because the generator or the machine was held up.</li>
 </ul>
 </section>
 ";
