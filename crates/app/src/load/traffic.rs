@@ -82,12 +82,11 @@ impl std::fmt::Display for Pace {
 
 /// Reads a rate or `max`.
 pub fn pace(text: &str) -> Result<Pace, String> {
-    if text == "max" {
-        return Ok(Pace::Max);
-    }
-    text.parse()
-        .map(Pace::At)
-        .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
+    let rate = text.parse().map_err(|e: RateError| e.to_string())?;
+    Ok(match rate {
+        Rate::Max => Pace::Max,
+        rate => Pace::At(rate),
+    })
 }
 
 /// A rate in packets a second.

@@ -1,4 +1,4 @@
-//! The rate syntax of `-m`: `1.48mpps`, `500kpps`, `10%`, `1gbps`, `1gbpsl1`, `5`.
+//! The rate syntax of `-m`: `1.48mpps`, `500kpps`, `10%`, `1gbps`, `1gbpsl1`, `5`, `max`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,6 +21,8 @@ pub enum Rate {
     L1(Bits),
     /// Percent of the line rate on layer 1.
     Percent(f64),
+    /// As fast as the port takes packets, or the line carries them if its rate is known.
+    Max,
 }
 
 /// Reason why a rate cannot be used.
@@ -29,7 +31,8 @@ pub enum RateError {
     /// The text is not a rate.
     #[error(
         "rate `{0}`: expected a number above 0 with [k|m|g]pps, [k|m|g]bps (layer 2), [k|m|g]bpsl1 (layer 1), % \
-         (of line rate) or nothing (times the profile's rate), for example 1.48mpps, 1gbps, 10%"
+         (of line rate) or nothing (times the profile's rate), for example 1.48mpps, 1gbps, 10%; or max, as \
+         fast as the port takes packets"
     )]
     Syntax(String),
     /// A percentage, but the port's speed is not known.
@@ -91,6 +94,9 @@ impl FromStr for Rate {
 }
 
 fn parse(text: &str) -> Option<Rate> {
+    if text == "max" {
+        return Some(Rate::Max);
+    }
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -125,6 +131,7 @@ impl fmt::Display for Rate {
         match *self {
             Self::Multiplier(v) => write!(f, "{v}"),
             Self::Percent(v) => write!(f, "{v}%"),
+            Self::Max => f.write_str("max"),
             Self::Packets(Pps(v)) => write!(f, "{}pps", scaled(v)),
             Self::L2(Bits(v)) => write!(f, "{}bps", scaled(v)),
             Self::L1(Bits(v)) => write!(f, "{}bpsl1", scaled(v)),
@@ -143,7 +150,7 @@ fn scaled(value: f64) -> String {
 }
 
 impl Rate {
-    /// The rate in packets a second, for a profile's `load` on a line of `line` bits a second on
+    /// The rate in packets a second, [`Pps::UNLIMITED`] for [`Rate::Max`] of an unknown line, for a profile's `load` on a line of `line` bits a second on
     /// layer 1 (None: not known).
     ///
     /// # Errors
@@ -157,6 +164,11 @@ impl Rate {
             Self::Packets(pps) => pps,
             Self::L2(bits) => load.l2_pps(bits),
             Self::L1(bits) => load.l1_pps(bits),
+            Self::Max => match line {
+                Some(line) => load.l1_pps(line),
+                None if load.is_scalable => return Ok(Pps::UNLIMITED),
+                None => return Err(RateError::NotScalable(self)),
+            },
             Self::Percent(v) => {
                 let line = line.ok_or(RateError::NoLine(self))?;
                 load.l1_pps(Bits(line.0 * v / 100.0))
@@ -216,10 +228,24 @@ mod tests {
     #[test]
     fn printed_as_people_write_them() {
         for text in [
-            "11gbpsl1", "1.48mpps", "500kpps", "999pps", "1.5kbps", "5", "10%",
+            "11gbpsl1", "1.48mpps", "500kpps", "999pps", "1.5kbps", "5", "10%", "max",
         ] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }
+    }
+
+    /// What a line carries, where it is known; else there is no limit.
+    #[test]
+    fn max_is_what_the_port_takes() {
+        assert_eq!(pps("max", None), Ok(f64::INFINITY));
+        let line = Some(Bits(1e10));
+        assert_eq!(pps("MAX", line), pps("100%", line));
+        let fixed = Load {
+            is_scalable: false,
+            ..small()
+        };
+        let refused = Rate::Max.resolve(&fixed, None);
+        assert_eq!(refused, Err(RateError::NotScalable(Rate::Max)));
     }
 
     /// The known figure of the imix profile: 10 Gbit/s on the line is 68,201 times its own rate.

@@ -440,6 +440,7 @@ fn multiplier(text: &str) -> Result<Value, String> {
         Rate::Packets(pps) => ("pps", pps.0),
         Rate::L2(bits) => ("bps", bits.0),
         Rate::L1(bits) => ("bpsl1", bits.0),
+        Rate::Max => ("max", 1.0),
     };
     Ok(json!({"type": kind, "op": op, "value": value}))
 }

@@ -15,9 +15,13 @@ use super::split::split;
 
 /// A console of two ports at the ends of a wire of 1 Gbit/s.
 fn console() -> (Act, Arc<Pool>) {
+    console_on(Some(Bits(1e9)))
+}
+
+/// A console of two ports at the ends of a wire whose rate is known or not.
+fn console_on(line: Option<Bits>) -> (Act, Arc<Pool>) {
     let pool = Pool::new(1 << 14, pool::STRIDE).expect("packet memory");
     let (one, other) = Ring::pair(["a", "b"], 1 << 12).expect("a wire");
-    let line = Some(Bits(1e9));
     let members = [one, other].into_iter().enumerate();
     let members = members.map(|(number, end)| Member {
         port: Box::new(end) as Box<dyn Port>,
@@ -202,4 +206,31 @@ fn lines_are_split_as_a_shell_does() {
     assert_eq!(words(" a  'b c' d\"e f\"g # h"), ["a", "b c", "de fg"]);
     assert_eq!(words("a '' b#c"), ["a", "", "b#c"]);
     assert!(split("a 'b").is_err());
+}
+
+/// The highest rate is what the port takes, or what its line carries.
+#[test]
+fn max_is_a_rate_of_start_and_update() {
+    for line in [None, Some(Bits(1e9))] {
+        let (mut act, _pool) = console_on(line);
+        does(&mut act, "start -f bench -m max");
+        let why = refused(&mut act, "update -m max+");
+        assert!(why.contains("not a change"), "{why}");
+        if line.is_none() {
+            let why = refused(&mut act, "update -m 1kpps+");
+            assert!(why.contains("as fast as it can"), "{why}");
+            assert!(does(&mut act, "stats").contains("TX"), "{line:?}");
+        }
+        let sent = |act: &mut Act| {
+            let sent = numbers(&does(act, "stats -p"), "0", 6)[0];
+            (sent > 0).then_some(sent)
+        };
+        until(|| sent(&mut act).is_some());
+        does(&mut act, "update -m 1kpps");
+        does(&mut act, "update -m 1kpps+");
+        does(&mut act, "update -m max");
+        does(&mut act, "pause");
+        does(&mut act, "resume");
+        does(&mut act, "stop");
+    }
 }

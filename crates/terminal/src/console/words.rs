@@ -22,7 +22,8 @@ pub enum Word {
     Start(Start),
     /// Change the rate of ports that send
     Update {
-        /// Rate; with + or - behind it, so much more or less
+        /// Rate, or max, as fast as the port takes packets; with + or - behind a rate, so much more or
+        /// less
         #[arg(short, allow_hyphen_values = true)]
         mult: String,
         #[command(flatten)]

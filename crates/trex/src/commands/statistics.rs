@@ -74,9 +74,18 @@ const NOTHING: [&str; 15] = [
 
 /// Packets and layer 2 bits a second of the ports that run.
 fn expected(state: &State) -> (f64, f64) {
-    let running = state.ports.iter().filter(|port| port.runs);
-    let sets = running.filter_map(|port| port.set.as_ref());
-    let rates = sets.map(|set| (set.rate.0, set.rate.0 * set.load.size * 8.0));
+    let ports = state.ports.iter().zip(&state.rates.ports);
+    let running = ports.filter(|(port, _)| port.runs);
+    let sets = running.filter_map(|(port, now)| Some((port.set.as_ref()?, now.tx.pps)));
+    let rates = sets.map(|(set, now)| {
+        // Of a port that sends as fast as it can, what it does.
+        let pps = if set.rate.is_limited() {
+            set.rate.0
+        } else {
+            now
+        };
+        (pps, pps * set.load.size * 8.0)
+    });
     rates.fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 

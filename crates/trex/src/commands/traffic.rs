@@ -32,6 +32,8 @@ enum Kind {
     Pps,
     Bps,
     BpsL1,
+    /// Of ours: as fast as the port takes packets. Its value is of no meaning.
+    Max,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -56,6 +58,7 @@ impl Multiplier {
             Kind::Pps => Rate::Packets(Pps(value)),
             Kind::Bps => Rate::L2(Bits(value)),
             Kind::BpsL1 => Rate::L1(Bits(value)),
+            Kind::Max => Rate::Max,
         })
     }
 
@@ -67,12 +70,21 @@ impl Multiplier {
             Op::Add => 1.0,
             Op::Sub => -1.0,
         };
+        if self.kind == Kind::Max {
+            let why = "mul: max is a rate, not a change; leave out the + or -";
+            return Err(Refusal::Params(why.to_owned()));
+        }
+        if !before.is_limited() {
+            let why =
+                "mul: the port sends as fast as it can, which has no rate to change; give one";
+            return Err(Refusal::Failed(why.to_owned()));
+        }
         let factor = load.factor(before);
         let after = match self.kind {
             // Of what is sent now, not of the line.
             Kind::Percentage => Rate::Multiplier(factor * (1.0 + sign * self.value / 100.0)),
             Kind::Raw => Rate::Multiplier(factor + sign * self.value),
-            Kind::Pps | Kind::Bps | Kind::BpsL1 => {
+            Kind::Pps | Kind::Bps | Kind::BpsL1 | Kind::Max => {
                 let by = by.resolve(load, line);
                 let by = by.map_err(|why| Refusal::Failed(why.to_string()))?;
                 Rate::Packets(Pps(before.0 + sign * by.0))
