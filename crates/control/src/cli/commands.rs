@@ -232,6 +232,12 @@ const VERBOSE: Argument = Argument {
     form: Form::Word("verbose"),
     optional: true,
 };
+/// As operators of VPP write it.
+const TUNNEL: Argument = Argument {
+    name: "tunnel",
+    form: Form::Word("tunnel"),
+    optional: true,
+};
 const NODE: Argument = Argument {
     name: "NODE",
     form: Form::Name,
@@ -452,9 +458,10 @@ pub const COMMANDS: &[Spec] = &[
     .with(&[INTERFACE]),
     row(
         Verb::ShowVxlan,
-        &["show", "vxlan", "tunnel"],
+        &["show", "vxlan"],
         "VXLAN tunnels",
-    ),
+    )
+    .with(&[TUNNEL]),
     row(
         Verb::ShowSflow,
         &["show", "sflow"],

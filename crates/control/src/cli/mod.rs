@@ -307,6 +307,8 @@ mod tests {
         assert_eq!(said("show ip6 n"), Ok(Verb::ShowIp6Neighbors));
         assert_eq!(said("show int addr"), Ok(Verb::ShowInterfaceAddress));
         assert_eq!(said("show int eth0"), Ok(Verb::ShowInterface));
+        assert_eq!(said("show vxlan"), Ok(Verb::ShowVxlan));
+        assert_eq!(said("show vx tun"), Ok(Verb::ShowVxlan));
         assert_eq!(said("sh ip6 fib 2001:db8::/32"), Ok(Verb::ShowIp6Fib));
         assert_eq!(said("sh ip6 fib after ::1"), Ok(Verb::ShowIp6FibAfter));
         assert_eq!(said("t a ip4-input 5"), Ok(Verb::TraceAdd));

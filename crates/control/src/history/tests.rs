@@ -818,7 +818,7 @@ fn a_router_that_is_ending_is_waited_for() {
     let (ended, waiting) = std::sync::mpsc::channel();
     let kernel = std::thread::spawn(move || {
         waiting.recv().expect("somebody waits");
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         drop(held);
     });
     let next = hold(&place.state(), |line| {

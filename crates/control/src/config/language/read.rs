@@ -298,12 +298,16 @@ impl Reader<'_> {
     ) -> Json {
         let mut map = Map::new();
         entries.retain_mut(|(name, value)| {
+            // An object that is wrong exists all the same, for those who name it.
             if let Some((what, help)) = self.misnamed(name, key) {
                 self.wrong(name.at, &format!("Key error - {what}"), help);
-                return false;
+                let is_name = matches!(key, Key::Name(_)) && !name.replaced;
+                if is_name {
+                    map.insert(name.text.clone(), Json::Object(Map::new()));
+                }
+                return is_name;
             }
             self.path.push(name.text.clone());
-            // An object that is wrong exists all the same, for those who name it.
             let read = self.read(value, of);
             let read = read.unwrap_or_else(|| Json::Object(Map::new()));
             self.path.pop();

@@ -179,6 +179,11 @@ fn forms_of_terms() {
             "acls: { A: { terms: [ { action: deny } ] } }",
             &["acls: Key error - A is not a regex match."],
         ),
+        // Nor is it said not to exist.
+        (
+            "interfaces: { e0: { acls: { input: a } } }\nacls: { a: { terms: [ { action: deny } ] } }",
+            &["acls: Key error - a is not a regex match."],
+        ),
         (
             "prefixlists: { any: { members: [] } }",
             &["prefixlist any is a reserved name"],
