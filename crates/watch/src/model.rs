@@ -173,6 +173,9 @@ pub struct BridgeCounters {
     pub moves: u64,
     /// Times that a station was not learned since the domain or the table was full.
     pub not_learned: u64,
+    /// Frames of stations that were not learned from them since too many came at once; the
+    /// stations' next frames are.
+    pub learns_lost: u64,
 }
 
 /// `show errors`.

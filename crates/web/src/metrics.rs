@@ -139,7 +139,7 @@ const LEVEL_OF_BRIDGES: OfBridge = (
     "Stations that the bridge domain has learned",
     |b| b.learned,
 );
-const OF_BRIDGES: [OfBridge; 5] = [
+const OF_BRIDGES: [OfBridge; 6] = [
     (
         "bridge_flooded_broadcast_packets",
         "Broadcast frames that were flooded",
@@ -164,6 +164,11 @@ const OF_BRIDGES: [OfBridge; 5] = [
         "bridge_not_learned",
         "Times that a station was not learned since a limit was reached",
         |b| b.counters.not_learned,
+    ),
+    (
+        "bridge_learns_lost",
+        "Times that a station was not learned since too many came at once",
+        |b| b.counters.learns_lost,
     ),
 ];
 

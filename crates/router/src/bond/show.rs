@@ -45,7 +45,8 @@ pub struct Member {
     pub index: InterfaceId,
     /// It is up.
     pub up: bool,
-    /// It carries packets: it is up and, with LACP, its other end has agreed.
+    /// It carries packets: it is up and, with LACP, its other end has agreed. The others of an
+    /// active-backup bond wait.
     pub active: bool,
 }
 
@@ -63,7 +64,11 @@ pub fn bonds(router: &Router, detail: bool) -> Bonds {
             up: links.interfaces[&index].up,
             active: links.interfaces[&index].up && lacp.is_none_or(|lacp| lacp.carries(index)),
         };
-        let members: Vec<_> = members(links, i.id).map(member).collect();
+        let mut members: Vec<_> = members(links, i.id).map(member).collect();
+        if spread == Spread::ActiveBackup {
+            let up = members.iter_mut().filter(|member| member.active);
+            up.skip(1).for_each(|backup| backup.active = false);
+        }
         let (mode, load_balance) = words(spread);
         Some(Bond {
             name: i.name.clone(),

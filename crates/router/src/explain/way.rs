@@ -2,19 +2,18 @@
 
 use graph::trace::Record;
 use serde::Serialize;
-use tables::mac::Key;
-use wire::{eth, ip4, ip6};
+use wire::{ip4, ip6};
 
 use super::dry::Ran;
 use super::packet::{link, words};
 use crate::acl::show::judged;
 use crate::acl::{Direction, key};
-use crate::change::L2;
 use crate::icmp::Error;
 use crate::ip::show::{Path, Query, fib};
+use crate::l2::show::bridged;
 use crate::show::text::{hex, name};
 use crate::show::trace::{node, note, reason};
-use crate::{InterfaceId, Mac, Router};
+use crate::{InterfaceId, Router};
 
 /// A packet at a node.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -125,7 +124,7 @@ fn why(
             let note = note(router, &ran.nodes, record);
             vec![format!("{error}: {}", note.unwrap_or_default())]
         }
-        "l2-forward" => station(router, record).into_iter().collect(),
+        "l2-forward" => bridged(router, "l2-forward", record).into_iter().collect(),
         "vlan-input" | "bond-input" | "vxlan-input" => {
             let now = next.map(|next| next.rx_if).filter(|of| *of != record.rx_if);
             now.map(|of| format!("comes in by {}", name(router, of)))
@@ -210,27 +209,4 @@ fn policies(router: &Router, record: &Record, packet: &[u8]) -> Vec<String> {
         ))
     });
     said.collect()
-}
-
-/// Where the station is that a bridged frame goes to.
-fn station(router: &Router, record: &Record) -> Option<String> {
-    let interface = router.state.links.interfaces.get(&record.rx_if)?;
-    let L2::Bridge(domain) = interface.l2.or_else(|| {
-        let of_bvi = router.state.bridges.of_bvi(record.rx_if);
-        of_bvi.map(L2::Bridge)
-    })?
-    else {
-        return None;
-    };
-    let (header, _) = eth::Header::parse(record.packet_bytes())?;
-    let to: Mac = header.dst;
-    if to.is_group() {
-        return Some(format!("{to}: to all members"));
-    }
-    let [a, b, c, d, e, f] = to.0;
-    let key = Key::new(domain, u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
-    Some(match router.state.bridges.stations.get(key) {
-        Some((station, _)) => format!("station {to} is behind {}", name(router, station.interface)),
-        None => format!("station {to} is not known"),
-    })
 }

@@ -8,7 +8,7 @@ use tables::interface::L2;
 use tables::mac::{Key, Macs, Station, WORDS_FOR_EACH};
 use tables::mem::Cells;
 
-use super::counts::{Flooded, Learned};
+use super::counts::{Frames, Learned};
 use super::owners::{Owners, Table};
 use crate::by_number::{ByNumber, put};
 use crate::change::{ArpRequests, BridgeDomain, DomainId, Interface, InterfaceId, Mac};
@@ -25,8 +25,8 @@ pub(crate) struct Domain {
     pub(super) members: Box<[InterfaceId]>,
     /// Who has which address.
     pub(super) owners: Arc<Owners>,
-    /// Frames that its members were flooded with.
-    pub(super) flooded: Arc<Flooded>,
+    /// Frames that its members were flooded with, and those that told control nothing.
+    pub(super) frames: Arc<Frames>,
 }
 
 /// The domains that workers see, by number.
@@ -282,11 +282,11 @@ impl Bridges {
                 .get(&id)
                 .map(Table::owners)
                 .unwrap_or_default(),
-            flooded: self
+            frames: self
                 .domains
                 .get(usize::from(id))
                 .and_then(Option::as_ref)
-                .map(|domain| domain.flooded.clone())
+                .map(|domain| domain.frames.clone())
                 .unwrap_or_default(),
         });
         put(&mut self.domains, id, shown);

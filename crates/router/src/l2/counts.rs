@@ -1,5 +1,5 @@
 //! What is counted in a bridge domain: frames that are flooded, stations that move, and those that
-//! are not learned.
+//! are not learned or that control is not told of.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,18 +9,19 @@ use tables::mac::Key;
 
 use crate::change::{InterfaceId, Mac};
 
-/// Frames that were flooded: one for each that came in, however many copies left. All workers add to
-/// them; a flood costs copies anyway.
+/// Frames that were flooded, one for each that came in, however many copies left; and of those whose
+/// station control could not be told of. All workers add to them: a flood costs copies anyway.
 #[derive(Debug, Default)]
-pub(crate) struct Flooded {
+pub(crate) struct Frames {
     broadcast: AtomicU64,
     multicast: AtomicU64,
     unknown: AtomicU64,
+    untold: AtomicU64,
 }
 
-impl Flooded {
+impl Frames {
     /// A frame to this address is flooded.
-    pub fn count(&self, destination: Mac) {
+    pub fn flood(&self, destination: Mac) {
         let counter = match destination {
             Mac([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => &self.broadcast,
             Mac([first, ..]) if first & 1 != 0 => &self.multicast,
@@ -30,8 +31,19 @@ impl Flooded {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Broadcast, multicast, and unicast to nobody known.
-    pub fn all(&self) -> [u64; 3] {
+    /// Control could not be told where the sender of a frame is.
+    pub fn lose(&self) {
+        // Relaxed: nothing depends on it.
+        self.untold.fetch_add(1, Relaxed);
+    }
+
+    /// Times that control could not be told where a station is.
+    pub fn untold(&self) -> u64 {
+        self.untold.load(Relaxed)
+    }
+
+    /// Those flooded: broadcast, multicast, and unicast to nobody known.
+    pub fn flooded(&self) -> [u64; 3] {
         [&self.broadcast, &self.multicast, &self.unknown].map(|counter| counter.load(Relaxed))
     }
 }
@@ -153,15 +165,15 @@ mod tests {
 
     #[test]
     fn frames_are_counted_by_their_destination() {
-        let flooded = Flooded::default();
+        let frames = Frames::default();
         for mac in [
             [255; 6],
             [1, 0, 0x5e, 0, 0, 1],
             [2, 0, 0, 0, 0, 1],
             [0x33; 6],
         ] {
-            flooded.count(Mac(mac));
+            frames.flood(Mac(mac));
         }
-        assert_eq!(flooded.all(), [1, 2, 1]);
+        assert_eq!(frames.flooded(), [1, 2, 1]);
     }
 }

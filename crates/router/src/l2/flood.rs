@@ -42,7 +42,7 @@ impl Each<Cx> for Flood {
         if let Some(domain) = domain {
             let bytes = out.pool().bytes_of(&d);
             let destination = bytes.first_chunk().copied().unwrap_or_default();
-            domain.flooded.count(Mac(destination));
+            domain.frames.flood(Mac(destination));
         }
         let bvi = domain.and_then(|domain| domain.settings.bvi);
         let members = domain.map_or(&[][..], |domain| &domain.members);

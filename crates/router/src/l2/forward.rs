@@ -104,7 +104,7 @@ impl Stage<Cx> for Forward {
         match cx.stations.find(key) {
             Some(known) if known.station().interface == p.rx_if => known.see(cx.stations.clock()),
             Some(known) if known.station().fixed => return Next::Moved,
-            _ if domain.settings.learn => self.tell(cx, key, p.rx_if),
+            _ if domain.settings.learn => self.tell(cx, domain, key, p.rx_if),
             _ => {}
         }
         if domain.settings.arp != ArpRequests::Flood
@@ -169,7 +169,7 @@ impl Forward {
 
     /// Tells control that a station is behind an interface: once a second, until it knows.
     #[cold]
-    fn tell(&mut self, cx: &Cx, key: Key, interface: u16) {
+    fn tell(&mut self, cx: &Cx, domain: &Domain, key: Key, interface: u16) {
         let now = cx.stations.clock();
         let event = Event::Station {
             domain: key.domain(),
@@ -179,8 +179,13 @@ impl Forward {
         let [.., a, b] = key.mac();
         let slot = &mut self.told[usize::from(u16::from_le_bytes([a, b])) % TOLD];
         let told = (key, interface, now);
-        if *slot != told && cx.events.send(event) {
-            *slot = told;
+        if *slot == told {
+            return;
+        }
+        match cx.events.send(event) {
+            true => *slot = told,
+            // The station's next frame tells it.
+            false => domain.frames.lose(),
         }
     }
 }

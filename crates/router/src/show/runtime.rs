@@ -134,7 +134,10 @@ fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Ve
         .iter()
         .zip(&counts.nodes)
         .map(|((_, node), counts)| stage_rows(node, counts));
+    // What an interface that is gone did is history.
+    let is_there = |id: &usize| router.state.links.interfaces.contains_key(&(*id as u16));
     let ports = counts.interfaces.iter().enumerate();
+    let ports = ports.filter(|(id, _)| is_there(id));
     let ports = ports.flat_map(|(i, c)| {
         let direction = |direction, state, calls, packets, clocks| {
             let name = format!("{}-{direction}", name(router, i as u16));

@@ -13,6 +13,7 @@ use wire::text::{Frame, Ip4, Ip6};
 use super::text::{hex, name};
 use crate::acl::show::judged;
 use crate::ip::show::adjacency;
+use crate::l2::show::bridged;
 use crate::{InterfaceId, Router, worker_name};
 
 /// Reason why no trace was started.
@@ -231,7 +232,9 @@ fn of_node(router: &Router, worker: &ExecutorCounters, r: &Record) -> Vec<String
         let stages: Vec<&str> = node.stages.iter().map(|stage| stage.name).collect();
         format!("fused stages {}", stages.join(", "))
     });
-    let note = note(router, worker, r).or_else(|| judged(router, name, r));
+    let note = note(router, worker, r)
+        .or_else(|| judged(router, name, r))
+        .or_else(|| bridged(router, name, r));
     fused.into_iter().chain(note).collect()
 }
 

@@ -31,8 +31,9 @@ edges! {
         Punt => Node("punt") as Punted,
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
-        /// Nobody here has its tags, and the kernel takes such frames from this port before we see
-        /// them, but did not take this one.
+        /// Nobody here has its tags, and it is not for the host either: its destination is somebody
+        /// else, or the kernel takes such frames from this port before we see them, but did not take
+        /// this one.
         NoSub => Drop("no sub-interface has these tags"),
         /// It ends within its tags.
         Runt => Drop("frame is shorter than its VLAN tags"),
@@ -114,7 +115,7 @@ impl Input {
             let parent = cx.interfaces.load(p.rx_if);
             return match parent.mode() {
                 Mode::L2 => cross(cx, p, parent, Tags::NONE).into(),
-                _ if !parent.is_mac(destination) && destination & GROUP == 0 => Next::NotOurs,
+                _ if !parent.is_mac(destination) && destination & GROUP == 0 => Next::NoSub,
                 _ if parent.peer() == 0 => Next::NoSub,
                 _ => Next::Punt,
             };

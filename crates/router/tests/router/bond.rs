@@ -392,3 +392,20 @@ eth20
         "{modes}"
     );
 }
+
+/// The others have a carrier, too, and wait.
+#[test]
+fn one_member_of_an_active_backup_bond_is_active() {
+    let mut lab = lab(1, Spread::ActiveBackup);
+    let active = |lab: &Lab| {
+        let shown = bond::show::bonds(&lab.router, true);
+        let bond = &shown.bonds[0];
+        let active = bond.members.iter().filter(|member| member.active);
+        let names: Vec<_> = active.map(|member| member.index).collect();
+        assert_eq!(bond.active_members, names.len());
+        names
+    };
+    assert_eq!(active(&lab), [31]);
+    lab.apply(vec![member(31, false)]);
+    assert_eq!(active(&lab), [32]);
+}

@@ -484,7 +484,7 @@ fn floods_moves_and_what_is_not_learned_are_counted() {
     let (text, json) = counters(&lab);
     let wanted = serde_json::json!({
         "flooded_broadcast": 1, "flooded_multicast": 1, "flooded_unknown": 1,
-        "moves": 30, "not_learned": 1,
+        "moves": 30, "not_learned": 1, "learns_lost": 0,
     });
     assert_eq!(json, wanted);
     assert!(
@@ -508,4 +508,56 @@ fn floods_moves_and_what_is_not_learned_are_counted() {
     );
     assert!(show::loops(&mut lab.router, 21).is_empty(), "it is over");
     lab.check_buffers(0);
+}
+
+/// As many as wait for the control thread are learned from a burst, the others from their next frame.
+#[test]
+fn what_a_burst_does_not_tell_is_counted_and_told_again() {
+    const BURST: u16 = 1500;
+    let mut lab = lab();
+    let (broadcast, sender) = ([0xff; 6], |n: u16| {
+        let [a, b] = n.to_be_bytes();
+        [2, 0xbb, 0, 0, a, b]
+    });
+    lab.router.age(1);
+    let mut burst = || {
+        let frames = (0..BURST).map(|n| frame(sender(n), broadcast));
+        // Frames are taken in without a look at what they tell.
+        for frames in frames.collect::<Vec<_>>().chunks(100) {
+            lab.receive(1, frames.to_vec());
+            lab.sent(2);
+            lab.sent(3);
+        }
+        lab.router.unresolved();
+        let shown = show::bridge_domains(&lab.router, None, true).unwrap();
+        let row = &shown.bridge_domains[0];
+        (row.learned as u64, row.counters.learns_lost)
+    };
+    let (learned, lost) = burst();
+    assert!(lost > 0, "{learned}");
+    assert_eq!(learned + lost, u64::from(BURST));
+    // Told again: nothing more is lost.
+    let (all, still) = burst();
+    assert_eq!((all, still), (u64::from(BURST), lost));
+}
+
+#[test]
+fn a_trace_says_where_a_bridged_frame_goes_and_why() {
+    let mut lab = with_bvi();
+    let (a, b) = (station(1), station(2));
+    lab.bridged(1, &frame(a, b));
+    lab.bridged(2, &frame(b, a));
+    lab.router.trace_add("l2-forward", 4).unwrap();
+    lab.bridged(1, &frame(a, b));
+    lab.bridged(1, &frame(a, station(9)));
+    lab.bridged(1, &frame(a, [0xff; 6]));
+    let text = show::modes(&lab.router).to_string();
+    let trace = router::show::trace(&lab.router).to_string();
+    for said in [
+        "bridge domain bd7: station 02:aa:00:00:00:02 is behind eth2",
+        "bridge domain bd7: station 02:aa:00:00:00:09 is not known: to all members",
+        "bridge domain bd7: ff:ff:ff:ff:ff:ff: to all members",
+    ] {
+        assert!(trace.contains(said), "{trace}\n{text}");
+    }
 }

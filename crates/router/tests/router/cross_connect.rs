@@ -223,7 +223,9 @@ fn a_sub_interface_of_a_routed_interface_crosses() {
     );
     assert_eq!(lab.sent(3), [frame(&[(0x8100, 9)], 60)]);
     assert_eq!(lab.sent(2), [forwarded(&udp(FAR).frame(), 2, 2)]);
-    lab.takes(frame(&[(0x8100, 401)], 60), "vlan-input", "NotOurs");
+    // Neither tags of nobody, nor one more than the sub-interface has, are its own; and the frame is
+    // not for the host.
+    lab.takes(frame(&[(0x8100, 401)], 60), "vlan-input", "NoSub");
 }
 
 #[test]

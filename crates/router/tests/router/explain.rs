@@ -610,7 +610,10 @@ fn stations_are_looked_up_and_not_seen() {
         .iter()
         .find(|step| step.node == "l2-forward")
         .unwrap();
-    assert_eq!(at.why, ["station 02:aa:00:00:00:02 is behind eth2"]);
+    assert_eq!(
+        at.why,
+        ["bridge domain bd7: station 02:aa:00:00:00:02 is behind eth2"]
+    );
     assert_eq!(
         known.outcomes[0].text,
         "It leaves by eth2, to 02:aa:00:00:00:02."

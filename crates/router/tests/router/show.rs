@@ -413,3 +413,27 @@ fn a_trace_follows_packets_from_port_to_port() {
     );
     assert!(lab.router.collect().is_empty());
 }
+
+/// Its number may be another's tomorrow.
+#[test]
+fn runtime_has_no_rows_of_an_interface_that_is_gone() {
+    let mut lab = Lab::new();
+    lab.receive(1, [udp(FAR).frame()]);
+    let rows = |lab: &Lab| {
+        let shown = show::runtime(&lab.router);
+        let rows = shown.threads.into_iter().flat_map(|thread| thread.nodes);
+        rows.map(|row| row.name).collect::<Vec<_>>()
+    };
+    let before = rows(&lab);
+    assert!(before.contains(&"eth1-rx".to_owned()), "{before:?}");
+    lab.apply(vec![router::Change::InterfaceDelete(1)]);
+    let after = rows(&lab);
+    let gone = ["eth1-", "interface1-"];
+    assert!(
+        !after
+            .iter()
+            .any(|row| gone.iter().any(|name| row.starts_with(name))),
+        "{after:?}"
+    );
+    assert!(after.contains(&"eth2-tx".to_owned()), "{after:?}");
+}

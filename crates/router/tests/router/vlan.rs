@@ -309,7 +309,7 @@ fn sub_interfaces_come_and_go() {
         ..sub(11)
     };
     lab.apply(vec![Change::InterfaceSet(moved)]);
-    lab.takes(frame.clone(), "vlan-input", "NotOurs");
+    lab.takes(frame.clone(), "vlan-input", "NoSub");
     let mut other = frame.clone();
     other[15] = 7;
     lab.takes(other, "vlan-input", "Ip4");
@@ -317,7 +317,7 @@ fn sub_interfaces_come_and_go() {
     lab.receive(3, [packet(3, 11).frame()]);
     assert_eq!(lab.sent(1).pop().expect("sent")[12..16], [0x81, 0, 0, 7]);
     lab.apply(vec![Change::InterfaceDelete(11)]);
-    lab.takes(frame.clone(), "vlan-input", "NotOurs");
+    lab.takes(frame.clone(), "vlan-input", "NoSub");
     lab.apply(vec![Change::InterfaceSet(sub(11))]);
     lab.takes(frame, "vlan-input", "Ip4");
     // A parent that there is no room for.

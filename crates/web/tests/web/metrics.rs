@@ -44,6 +44,7 @@ fn counters_have_their_labels() {
         "parshall_bridge_flooded_unknown_packets_total{bridge_domain=\"bd10\"} 33",
         "parshall_bridge_moves_total{bridge_domain=\"bd10\"} 34",
         "parshall_bridge_not_learned_total{bridge_domain=\"bd10\"} 35",
+        "parshall_bridge_learns_lost_total{bridge_domain=\"bd10\"} 36",
         "parshall_node_cycles_total{worker=\"worker-0\",node=\"ip4-input\"} 1245",
         "parshall_errors_total{node=\"ip4-input\",reason=\"ip4 header \\\"checksum\\\" is\\nwrong\",severity=\"error\"} 5",
         "parshall_build{version=\"0.1.0\",build=\"debug\",kernel=\"6.18\"} 1",

@@ -51,7 +51,7 @@ impl Handler for Fake {
             }
             Verb::ShowBridgeDomain => {
                 json!({"bridge_domains": [{"name": "bd10", "learned": 12, "members": [], "counters":
-                {"flooded_broadcast": 31, "flooded_multicast": 32, "flooded_unknown": 33, "moves": 34, "not_learned": 35}}]})
+                {"flooded_broadcast": 31, "flooded_multicast": 32, "flooded_unknown": 33, "moves": 34, "not_learned": 35, "learns_lost": 36}}]})
             }
             Verb::ShowGraph => self.graph(),
             Verb::ShowHardware => json!({"interfaces": []}),

@@ -1,6 +1,9 @@
 //! `show bridge-domain`, `show l2fib`, `show mode`.
 
+mod bridged;
 mod text;
+
+pub(crate) use bridged::bridged;
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -70,6 +73,9 @@ pub struct Counters {
     pub moves: u64,
     /// Times that a station was not learned since the domain or the table was full.
     pub not_learned: u64,
+    /// Frames of stations that were not learned from them since too many came at once; the
+    /// stations' next frames are.
+    pub learns_lost: u64,
 }
 
 /// A station that has an address.
@@ -240,7 +246,7 @@ fn row(router: &Router, domain: &Domain, learned: usize) -> Row {
         mac: mac.to_string(),
         age_seconds: now.wrapping_sub(heard),
     });
-    let [flooded_broadcast, flooded_multicast, flooded_unknown] = domain.flooded.all();
+    let [flooded_broadcast, flooded_multicast, flooded_unknown] = domain.frames.flooded();
     let (moves, not_learned) = router.state.bridges.learned(id);
     let counters = Counters {
         flooded_broadcast,
@@ -248,6 +254,7 @@ fn row(router: &Router, domain: &Domain, learned: usize) -> Row {
         flooded_unknown,
         moves,
         not_learned,
+        learns_lost: domain.frames.untold(),
     };
     let members = bvi.into_iter().chain(domain.members.iter().copied());
     Row {

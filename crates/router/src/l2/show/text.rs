@@ -91,6 +91,7 @@ impl fmt::Display for Counters {
             flooded_unknown,
             moves,
             not_learned,
+            learns_lost,
         } = self;
         writeln!(
             f,
@@ -99,7 +100,8 @@ impl fmt::Display for Counters {
         )?;
         writeln!(
             f,
-            "  stations: {moves} moves, {not_learned} times not learned since a limit was reached"
+            "  stations: {moves} moves, {not_learned} times not learned since a limit was reached, \
+             {learns_lost} since too many came at once"
         )
     }
 }
