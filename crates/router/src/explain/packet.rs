@@ -8,7 +8,7 @@ use wire::vlan::{self, Tag};
 use wire::{eth, ip, tcp};
 
 use crate::Router;
-use crate::change::{Interface, Kind, Mac, Tags};
+use crate::change::{Interface, Kind, L2, Mac, Tags};
 
 /// A packet, and the interface that it comes in by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,8 @@ pub struct Fields {
     /// Source of the frame. `None`: that of the neighbor that has the source address, else
     /// [`STRANGER`].
     pub source_mac: Option<Mac>,
-    /// Destination of the frame. `None`: the interface.
+    /// Destination of the frame. `None`: the interface; at a port of a bridge, the neighbor that has
+    /// the destination address, else the own interface of the bridge, if there is one.
     pub destination_mac: Option<Mac>,
 }
 
@@ -62,13 +63,17 @@ pub const STRANGER: Mac = Mac([0x02, 0, 0, 0, 0, 0x01]);
 
 /// The frame as it comes in by the interface's port, or by that which has the sub-interface.
 pub(super) fn frame(router: &Router, fields: &Fields, interface: &Interface) -> Option<Vec<u8>> {
-    let known = router
-        .state
-        .links
-        .neighbors
-        .get(&(fields.source, interface.id));
-    let from = fields.source_mac.or(known.map(|neighbor| neighbor.mac));
-    let to = fields.destination_mac.unwrap_or(interface.mac);
+    let links = &router.state.links;
+    let routed = at_layer_3(router, interface);
+    let mac = |address| {
+        let neighbor = links.neighbors.get(&(address, routed.id));
+        neighbor.map(|neighbor| neighbor.mac)
+    };
+    let from = fields.source_mac.or_else(|| mac(fields.source));
+    // A station of a bridge sends to another one itself.
+    let station = (routed.id != interface.id).then(|| mac(fields.destination));
+    let to = fields.destination_mac.or(station.flatten());
+    let to = to.unwrap_or(routed.mac);
     let mut packet = crafted(fields)?
         .ttl(fields.ttl)
         .macs(from.unwrap_or(STRANGER), to);
@@ -89,6 +94,17 @@ pub(super) fn frame(router: &Router, fields: &Fields, interface: &Interface) -> 
     let bytes = both.into_iter().take(usize::from(tags.count));
     frame.splice(vlan::AT..vlan::AT, bytes.flat_map(Tag::to_bytes));
     Some(frame)
+}
+
+/// The interface that stations behind this one know the router by: the own one of its bridge domain,
+/// else itself.
+fn at_layer_3<'a>(router: &'a Router, interface: &'a Interface) -> &'a Interface {
+    let Some(L2::Bridge(domain)) = interface.l2 else {
+        return interface;
+    };
+    let bvi = router.state.bridges.bvi(domain);
+    let bvi = bvi.and_then(|bvi| router.state.links.interfaces.get(&bvi));
+    bvi.unwrap_or(interface)
 }
 
 /// The packet, in an untagged frame; `None`: the addresses are of two families.

@@ -68,6 +68,12 @@ impl Bridges {
         self.domains.clone()
     }
 
+    /// The own interface of a domain, if it has one.
+    pub(crate) fn bvi(&self, domain: DomainId) -> Option<InterfaceId> {
+        let domain = self.domains.get(usize::from(domain))?.as_ref()?;
+        domain.settings.bvi
+    }
+
     /// The domain that an interface is the own one of.
     pub(crate) fn of_bvi(&self, interface: InterfaceId) -> Option<DomainId> {
         self.bvis.get(&interface).copied()

@@ -619,6 +619,17 @@ fn stations_are_looked_up_and_not_seen() {
         "It leaves by eth2, to 02:aa:00:00:00:02."
     );
     let mut lab = bridge::with_bvi();
+    // A host behind the bridge sends to the router, unless it is to one of its neighbors.
+    lab.apply(vec![neighbor(5, 2)]);
+    let from_host = |net: u8| Fields {
+        source: ip(9, 2),
+        ..to(&ip(net, 2).to_string())
+    };
+    let (_, text) = told(&mut lab, (1, 1), from_host(5));
+    assert!(text.starts_with("It leaves by eth5, to "), "{text}");
+    let (explained, _) = told(&mut lab, (1, 1), from_host(9));
+    assert_eq!(bytes(&explained.frame)[..6], host_mac(9, 2).0);
+    let mut lab = bridge::with_bvi();
     let packet = Packet::udp((addr(5, 2), 1), (addr(9, 2), 2)).macs(host_mac(5, 2), own_mac(5));
     of_frame(&mut lab, 5, &packet.frame());
     let mut lab = Lab::new();

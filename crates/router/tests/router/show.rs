@@ -426,7 +426,7 @@ fn runtime_has_no_rows_of_an_interface_that_is_gone() {
     };
     let before = rows(&lab);
     assert!(before.contains(&"eth1-rx".to_owned()), "{before:?}");
-    lab.apply(vec![router::Change::InterfaceDelete(1)]);
+    lab.apply(vec![Change::InterfaceDelete(1)]);
     let after = rows(&lab);
     let gone = ["eth1-", "interface1-"];
     assert!(
