@@ -290,11 +290,16 @@ impl Transmit {
         let i = self.queues.iter().position(|q| q.id == port)?;
         let removed = self.queues.swap_remove(i);
         // The last queue has moved into its place, and the port may have another one.
+        let moved = self.queues.len();
         for (exit, waiting) in (0..).map(Exit).zip(&mut self.waiting) {
-            if let TxPlacement::Queue(_) = waiting.placement {
-                let queue = self.queues.iter().position(|q| Exit::of(q.id) == exit);
-                waiting.placement = queue.map_or(TxPlacement::None, TxPlacement::Queue);
-            }
+            waiting.placement = match waiting.placement {
+                TxPlacement::Queue(at) if at == i => {
+                    let queue = self.queues.iter().position(|q| Exit::of(q.id) == exit);
+                    queue.map_or(TxPlacement::None, TxPlacement::Queue)
+                }
+                TxPlacement::Queue(at) if at == moved => TxPlacement::Queue(i),
+                other => other,
+            };
         }
         Some(removed)
     }

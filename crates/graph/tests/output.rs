@@ -215,3 +215,31 @@ fn what_comes_in_enters_the_node_that_is_asked_for() {
     lab.command(Command::Input(1, None));
     assert_eq!(lab.pass([packet(2)]), [vec![packet(2)], NOTHING]);
 }
+
+/// The last queue of a worker takes the place of one that goes.
+#[test]
+fn who_stays_still_sends_when_another_port_goes() {
+    for gone in [2, 3] {
+        let mut lab = lab();
+        let own = |port: u8| match u16::from(port) == gone {
+            true => NOTHING,
+            false => vec![packet(port)],
+        };
+        lab.command(Command::RemovePort(gone));
+        for _ in 0..2 {
+            assert_eq!(lab.pass([packet(2), packet(3)]), [own(2), own(3)]);
+        }
+        // It comes back.
+        let port = WorkerPort::new(
+            Box::new(lab.ports[usize::from(gone)].clone()),
+            gone,
+            gone,
+            0,
+        );
+        lab.command(Command::AddPort(Box::new(port)));
+        assert_eq!(
+            lab.pass([packet(2), packet(3)]),
+            [vec![packet(2)], vec![packet(3)]]
+        );
+    }
+}
