@@ -1,7 +1,7 @@
 //! Programs on interfaces, held by a BPF link: when its descriptor closes, the program is off.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use kernel::netdev;
 use rustix::io::fcntl_dupfd_cloexec;
@@ -82,10 +82,11 @@ impl Drop for Attachment {
 /// Where there is no room for a high one it stays as it is.
 fn first_to_close(fd: OwnedFd) -> OwnedFd {
     /// The kernel's table of descriptors reaches to the highest, with 8 bytes for each.
-    const MOST: u64 = 65_536;
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(MOST);
-    let from = limit.min(MOST) / 4 * 3;
-    fcntl_dupfd_cloexec(&fd, from as i32).unwrap_or(fd)
+    const MOST: RawFd = 65_536;
+    let limit = getrlimit(Resource::Nofile).current;
+    let limit = limit.and_then(|limit| RawFd::try_from(limit).ok());
+    let from = limit.unwrap_or(MOST).min(MOST) / 4 * 3;
+    fcntl_dupfd_cloexec(&fd, from).unwrap_or(fd)
 }
 
 fn explain(ifindex: u32, mode: Mode, source: io::Error) -> Error {
