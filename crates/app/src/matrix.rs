@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use control::config::Config;
+use control::config::{Config, merged};
 use lab::compare::topology::router_configuration;
 use lab::matrix::command::Pending;
 use lab::matrix::file::{Device, Plan};
@@ -103,6 +103,7 @@ impl Matrix {
         let tools = Tools {
             exe: &exe,
             meter: meter.as_ref(),
+            merge,
             pending: &pending,
         };
         let result = matrix::run(&plan, &mut journal, &tools, &mut Shown::new())?;
@@ -150,13 +151,20 @@ fn check_routers(name: &str, plan: &Plan) -> crate::Outcome {
         if case.dut != Dut::Parshall || case.router.is_empty() {
             continue;
         }
-        let text = router_configuration(case.io, case.load.forwarding, 0) + &case.router;
         let at = of.at.join(", ");
+        let ports = router_configuration(case.io, case.load.forwarding, 0);
+        let text = merged(&ports, "router", &case.router)
+            .map_err(|e| format!("{name}: configuration {at}: {e}"))?;
         Config::parse("router", &text).map_err(|e| {
-            format!("{name}: `router` of configuration {at}, after that of its ports: {e}")
+            format!("{name}: `router` of configuration {at}, with that of its ports: {e}")
         })?;
     }
     Ok(())
+}
+
+/// The configuration of a router's ports with what the matrix has beyond it.
+fn merge(ports: &str, beyond: &str) -> Result<String, sandbox::Error> {
+    merged(ports, "router", beyond).map_err(|e| sandbox::Error::Asked(e.to_string()))
 }
 
 /// What would be run.
@@ -188,5 +196,58 @@ fn complete(result: &MatrixResult) -> crate::Outcome {
         )
         .into()),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use report::setup::{Forwarding, Io};
+
+    use super::*;
+
+    fn check(io: &str, router: &str) -> Result<(), String> {
+        let text = format!(
+            "axes: {{ n: [1, 2] }}\ndevice: parshall\nio: {io}\nrouter: |\n  {}\n",
+            router.replace('\n', "\n  ")
+        );
+        let plan = Plan::read("m.yaml", &text, "parshall").map_err(|e| e.to_string())?;
+        check_routers("m.yaml", &plan).map_err(|e| e.to_string())
+    }
+
+    /// What the laboratory writes has these keys, too.
+    #[test]
+    fn workers_queues_and_interfaces_of_a_router_vary() {
+        for (io, router) in [
+            ("memif", "workers: { count: ${n} }"),
+            (
+                "memif",
+                "workers: { cpus: [ ${n} ] }\ninterfaces: { dut0: { mtu: 900${n} } }",
+            ),
+            ("memif", "ports: { dut0: { queues: ${n} } }"),
+            (
+                "veth",
+                "ports: { dut0: { netdev: dut0, queues: ${n} } }\nworkers: { count: ${n} }",
+            ),
+        ] {
+            assert_eq!(check(io, router), Ok(()), "{router}");
+        }
+        let ports = router_configuration(Io::Memif, Forwarding::Routed, 7);
+        let merged = merge(&ports, "workers: { count: 2 }").unwrap();
+        assert!(
+            merged.contains("count: 2") && !merged.contains("cpus"),
+            "{merged}"
+        );
+        assert!(merged.contains("role: server"), "{merged}");
+        for (router, said) in [
+            (
+                "workers: { count: 0 }",
+                "configuration 1, with that of its ports",
+            ),
+            ("workers: 1\nworkers: 2", "configuration 1: "),
+            ("ports: [", "m.yaml"),
+        ] {
+            let error = check("memif", router).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use report::model::PortMode;
 use report::setup::{Dut, Io, Lane, Spread};
 
-use super::topology::Topology;
+use super::topology::{Merge, Topology};
 use sandbox::{Error, Process, Spawn, cleanup, command, patience, veth};
 
 /// True if the device has ports of this kind.
@@ -109,11 +109,11 @@ fn show(exe: &str, socket: &str, words: &[&str]) -> Result<String, Error> {
 }
 
 impl Running {
-    /// Starts a device in the topology and waits until it can forward. `router` is added to the
-    /// configuration that Parshall's router has for its ports.
+    /// Starts a device in the topology and waits until it can forward. `router` is what Parshall's
+    /// router has beyond the configuration of its ports, and how both become one.
     ///
     /// # Errors
-    /// If it does not get ready; the message has the last lines of its log.
+    /// If both do not become one; if it does not get ready: the message has the last lines of its log.
     pub fn start(
         dut: Dut,
         io: Io,
@@ -121,12 +121,16 @@ impl Running {
         spread: Spread,
         cpus: Cpus,
         at: &Topology,
-        router: &str,
+        router: Option<(&str, Merge)>,
     ) -> Result<Self, Error> {
         match dut {
             Dut::Kernel => kernel(spread, cpus, at),
             Dut::Parshall => {
-                let configuration = at.router_configuration(cpus.of_device(spread)) + router;
+                let ports = at.router_configuration(cpus.of_device(spread));
+                let configuration = match router {
+                    Some((beyond, merge)) => merge(&ports, beyond)?,
+                    None => ports,
+                };
                 parshall(io, exe, &configuration, at)
             }
         }

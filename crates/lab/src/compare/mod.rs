@@ -24,7 +24,7 @@ use self::attribution::Alone;
 use self::device::{Cpus, Running};
 use self::load::{FlatOut, Outcome};
 use self::plan::Depth;
-use self::topology::Topology;
+use self::topology::{Merge, Topology};
 use crate::conditions::Watch;
 use crate::cpu::Stat;
 use crate::invocation::{self, Loadtest, Search};
@@ -64,7 +64,7 @@ pub struct Case {
     pub load: Load,
     /// Time for the search, warm-up included.
     pub budget: Duration,
-    /// Configuration of the router beyond its ports; lines of YAML.
+    /// Configuration of the router beyond its ports, as YAML; empty if there is none.
     pub router: String,
     /// Run in the device's namespace once it forwards.
     pub prepare: Option<Script>,
@@ -108,8 +108,8 @@ struct Comparison<'a> {
     budget: Duration,
     /// Length of a trial of the latency under load.
     latency: Option<Duration>,
-    /// Configuration of the router beyond its ports.
-    router: &'a str,
+    /// Configuration of the router beyond its ports, if there is any.
+    router: Option<(&'a str, Merge)>,
     /// Run in a device's namespace once it forwards.
     prepare: Option<&'a Script>,
     cpus: Cpus,
@@ -148,7 +148,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         meter: options.meter.as_ref(),
         budget: options.depth.budget(),
         latency: options.latency,
-        router: "",
+        router: None,
         prepare: None,
         cpus,
         // A quick one is over when it says.
@@ -187,7 +187,12 @@ impl Case {
     ///
     /// # Errors
     /// As [`run`].
-    pub fn measure(&self, exe: &Path, meter: Option<&Meter>) -> Result<LabResult, Error> {
+    pub fn measure(
+        &self,
+        exe: &Path,
+        meter: Option<&Meter>,
+        merge: Merge,
+    ) -> Result<LabResult, Error> {
         let cpus = Cpus::here();
         let before = Stat::now()?;
         let mut comparison = Comparison {
@@ -195,7 +200,7 @@ impl Case {
             meter,
             budget: self.budget,
             latency: None,
-            router: &self.router,
+            router: (!self.router.is_empty()).then_some((&self.router, merge)),
             prepare: self.prepare.as_ref(),
             cpus,
             repeats: false,

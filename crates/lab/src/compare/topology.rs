@@ -275,6 +275,10 @@ fn socket(side: usize) -> String {
         .to_string()
 }
 
+/// Makes one configuration of that of the router's ports and of what a matrix has beyond it. The
+/// laboratory does not link what reads them.
+pub type Merge = fn(ports: &str, beyond: &str) -> Result<String, Error>;
+
 /// Configuration of the router between ports of this kind, with its worker on processor `cpu`.
 pub fn router_configuration(io: Io, forwarding: Forwarding, cpu: usize) -> String {
     let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");

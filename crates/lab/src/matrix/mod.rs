@@ -16,6 +16,7 @@ use sandbox::Error;
 use self::command::Pending;
 use self::file::{Configuration, Device, Plan};
 use self::journal::Journal;
+use crate::compare::topology::Merge;
 use crate::compare::{BEYOND_BUDGET, Case, Progress, Step};
 use crate::conditions::Watch;
 use crate::machine;
@@ -29,6 +30,8 @@ pub struct Tools<'a> {
     pub exe: &'a Path,
     /// Meter of the machine's power, if there is one.
     pub meter: Option<&'a Meter>,
+    /// Makes one configuration of a router's two.
+    pub merge: Merge,
     /// What a signal must put away.
     pub pending: &'a Pending,
 }
@@ -155,7 +158,7 @@ fn measure(configuration: &Configuration, tools: &Tools<'_>) -> Result<MatrixRun
 /// A run of the laboratory. One that found no rate or whose processors changed their distance does
 /// not count.
 fn of_lab(case: &Case, tools: &Tools<'_>) -> Result<MatrixRun, Error> {
-    let result = case.measure(tools.exe, tools.meter)?;
+    let result = case.measure(tools.exe, tools.meter, tools.merge)?;
     let ceiling = result.generator.ceiling_pps;
     let run = result.runs.into_iter().next().unwrap_or_default();
     let unfit = match run.valid {

@@ -23,6 +23,7 @@ fn run_all(plan: &Plan, journal: &mut Journal) -> MatrixResult {
     let tools = Tools {
         exe: Path::new("parshall"),
         meter: None,
+        merge: |ports, beyond| Ok(format!("{ports}{beyond}")),
         pending: &Pending::default(),
     };
     run(plan, journal, &tools, &mut ()).unwrap()
