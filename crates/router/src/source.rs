@@ -33,6 +33,16 @@ impl Sources {
         all.filter(|a| !a.secondary && !a.tentative)
     }
 
+    /// All IPv4 addresses, of whatever interface.
+    pub(crate) fn every_ip4(&self) -> impl Iterator<Item = Ipv4Addr> + Clone {
+        let all = self.addresses.values().flatten();
+        let all = all.filter_map(|address| match address.address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        });
+        all.chain(self.ip4)
+    }
+
     /// All IPv4 addresses of an interface.
     pub(crate) fn all_ip4(&self, interface: InterfaceId) -> impl Iterator<Item = Ipv4Addr> {
         let all = self.addresses.get(&interface).into_iter().flatten();

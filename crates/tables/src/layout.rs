@@ -9,6 +9,7 @@ use crate::interface::{self, Mode};
 use crate::ip6::word;
 use crate::mem::LINE;
 use crate::special::{FIRST_FREE, Special};
+use crate::translated::{self, Ports};
 use crate::{adjacency, entry, tunnels};
 
 /// `tables.h`: what a program in C must know to read the tables.
@@ -38,6 +39,11 @@ pub fn header() -> String {
     define("TUNNEL_USED", format!("{:#x}u", tunnels::USED));
     define("TUNNEL_STEPS", tunnels::STEPS.to_string());
     define("TUNNEL_FACTOR", format!("{:#x}u", tunnels::FACTOR));
+    define("TRANSLATED_LINES", translated::LINES.to_string());
+    for ports in Ports::ALL {
+        let name = format!("TRANSLATED{}_LINE", constant(&format!("{ports:?}")));
+        define(&name, ports.line().to_string());
+    }
     let special = Special::ALL.map(|special| ("GROUP", format!("{special:?}"), special.number()));
     let modes = Mode::ALL.map(|mode| ("MODE", format!("{mode:?}"), mode as u32));
     let kinds = Kind::ALL.map(|kind| ("KIND", format!("{kind:?}"), kind as u32));

@@ -41,6 +41,7 @@ pub mod random;
 pub mod rib;
 pub mod special;
 pub mod synthetic;
+pub mod translated;
 pub mod tunnels;
 
 pub use fib::Fib;

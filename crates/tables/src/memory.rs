@@ -6,6 +6,7 @@ use crate::interface::OUTER_TAGS_LINES;
 use crate::ip4::{FIRST_WORDS, GROUP_WORDS};
 use crate::ip6;
 use crate::mem::{Cells, LINE};
+use crate::translated;
 
 /// Sizes of the tables; each a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,7 @@ impl Sizes {
     pub fn bytes(self) -> u64 {
         let interfaces = u64::from(self.interfaces) * (2 + OUTER_TAGS_LINES as u64);
         let lines = u64::from(self.nexthop_groups) + u64::from(self.adjacencies) + interfaces;
+        let lines = lines + translated::LINES as u64;
         self.ip4_bytes() + self.ip6_bytes() + bytes(lines, LINE)
     }
 
@@ -127,6 +129,8 @@ pub struct Memory {
     pub outer_tags: Cells,
     /// The tunnels that they are, a line each.
     pub tunnels: Cells,
+    /// What is translated though it is for an own address, 512 lines.
+    pub translated: Cells,
 }
 
 impl Memory {
@@ -152,6 +156,7 @@ impl Memory {
             interfaces: lines("interfaces", sizes.interfaces as usize)?,
             outer_tags: lines("outer_tags", sizes.interfaces as usize * OUTER_TAGS_LINES)?,
             tunnels: lines("tunnels", sizes.interfaces as usize)?,
+            translated: lines("translated", translated::LINES)?,
             // The largest last, so that refused sizes cost little.
             ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
         })

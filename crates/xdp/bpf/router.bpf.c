@@ -7,7 +7,7 @@
  * options (the kernel is the slow path), multicast and limited broadcast, addresses that are good
  * on their link only, what a DHCP server answers to the interface's own client (its destination is
  * an address that nobody has yet), and destinations whose next-hop group says local or punt, but for
- * the packets of a VXLAN tunnel of ours.
+ * the packets of a VXLAN tunnel of ours, and those that may be translated.
  *
  * All else is the router's. Where the interface's line says so, the program forwards as the graph's
  * stages input, lookup and rewrite of either family do, out of the same tables; whatever needs more than
@@ -39,6 +39,13 @@
 #define HOP_BY_HOP 0
 /* Shortest Ethernet frame without its checksum: shorter packets are padded to it. */
 #define SHORTEST 60
+/* ICMP: where what it is about begins, and the types of echoes and errors. */
+#define ICMP_LEN 8
+#define ICMP_ECHO_REPLY 0
+#define ICMP_UNREACHABLE 3
+#define ICMP_ECHO_REQUEST 8
+#define ICMP_TIME_EXCEEDED 11
+#define ICMP_PARAMETER_PROBLEM 12
 /* One packet in this many is looked at for an unfinished checksum. */
 #define SAMPLE 64
 
@@ -94,6 +101,7 @@ TABLE(adjacencies, 16);
 TABLE(interfaces, 1);
 TABLE(outer_tags, OUTER_TAGS_LINES);
 TABLE(tunnels, 1);
+TABLE(translated, TRANSLATED_LINES);
 
 AF_XDP_SOCKETS(xsks);
 
@@ -615,10 +623,70 @@ static __always_inline int is_tunneled6(const struct packet *p)
 	return is_tunneled(p, ip + IP6_LEN, &t);
 }
 
-/* Whose packet it is that is for an own address. */
-static __always_inline int local(const struct packet *p)
+/* A bit of the table of what is translated. */
+static __always_inline __u32 translated_bit(__u32 line, __u32 bit)
 {
-	return (p->is_ip6 ? is_tunneled6(p) : is_tunneled4(p)) ? to_graph(p) : to_kernel(p);
+	return word(&translated, line + (bit >> 9), bit >> 5) >> (bit & 31) & 1;
+}
+
+/* A port, or the identifier of an echo, is one whose packets are translated. */
+static __always_inline int is_translated_port(__u8 proto, const __u8 *port, const __u8 *end)
+{
+	__u32 line = TRANSLATED_UDP_LINE;
+
+	if (port + 2 > end)
+		return 0;
+	if (proto == IPPROTO_TCP)
+		line = TRANSLATED_TCP_LINE;
+	else if (proto == IPPROTO_ICMP)
+		line = TRANSLATED_ECHO_LINE;
+	return translated_bit(line, bpf_ntohs(LOAD16(port)));
+}
+
+/* The packet may be translated: `tables::translated`. An ICMP error is led by the source of the packet
+ * that it is about. The host gets from the graph what is of no flow there. */
+static __always_inline int is_translated(const struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN, *content = ip + IP4_LEN, *quoted = content + ICMP_LEN, *port;
+	__u8 proto = ip[9];
+
+	/* Of which some are, then of which all are. */
+	if (!translated_bit(0, 256 + proto))
+		return 0;
+	/* A fragment tells no port, or goes the way of those that do not. */
+	if (translated_bit(0, proto) || LOAD16(ip + 6) & bpf_htons(FRAGMENT))
+		return 1;
+	if (proto != IPPROTO_ICMP)
+		return is_translated_port(proto, content + 2, p->end);
+	if (quoted > p->end)
+		return 0;
+	if (content[0] == ICMP_ECHO_REQUEST || content[0] == ICMP_ECHO_REPLY)
+		return is_translated_port(proto, content + 4, p->end);
+	if (content[0] != ICMP_UNREACHABLE && content[0] != ICMP_TIME_EXCEEDED && content[0] != ICMP_PARAMETER_PROBLEM)
+		return 0;
+	if (quoted + IP4_LEN > p->end)
+		return 0;
+	proto = quoted[9];
+	if (!translated_bit(0, 256 + proto))
+		return 0;
+	if (translated_bit(0, proto))
+		return 1;
+	/* Options in front of the ports: the graph finds out. */
+	if (quoted[0] != (IP4_VERSION << 4 | IP4_IHL))
+		return 1;
+	port = quoted + IP4_LEN + (proto == IPPROTO_ICMP ? 4 : 0);
+	return is_translated_port(proto, port, p->end);
+}
+
+/* Whose packet it is that is for an own address. Where something is translated, the device has a host
+ * interface, by which the graph gives back what is the host's. */
+static __always_inline int local(const struct packet *p, struct line *line)
+{
+	if (p->is_ip6)
+		return is_tunneled6(p) ? to_graph(p) : to_kernel(p);
+	if (INTERFACE_PEER(load(line, INTERFACE_PEER_WORD)) && is_translated(p))
+		return to_graph(p);
+	return is_tunneled4(p) ? to_graph(p) : to_kernel(p);
 }
 
 /* Whose packet it is. */
@@ -655,7 +723,7 @@ static __always_inline int route(struct packet *p)
 		return owner == KERNEL ? to_kernel(p) : to_graph(p);
 	group = p->entry & ENTRY_GROUP;
 	if (group == GROUP_LOCAL)
-		return local(p);
+		return local(p, line);
 	if (group == GROUP_BROADCAST || group == GROUP_PUNT)
 		return to_kernel(p);
 	/* Features are the graph's. */

@@ -63,7 +63,7 @@ fn maps_are_defined_by_their_types() {
         ("live", 0),
         ("pass", 0),
         ("receiver", 1),
-        ("router", 13),
+        ("router", 14),
         ("sink", 1),
     ] {
         let elf = std::fs::read(bpf.join(format!("{name}.bpf.o"))).expect("is committed");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use graph::counters::Counter;
 use tables::acl::{Acl, IP4, Key, NONE, Rule as Match};
 use tables::prefix::Prefix;
+use tables::translated::Range;
 use wire::ip;
 use wire::nat::Place;
 
@@ -223,6 +224,47 @@ impl Inputs {
             }
         }
         inputs
+    }
+
+    /// Packets to own addresses that may be translated.
+    pub(super) fn to_own_addresses(&self, links: &Links) -> Vec<Range> {
+        const ALL: RangeInclusive<u16> = 0..=u16::MAX;
+        let own = links.sources.every_ip4().map(Ipv4Addr::to_bits);
+        let is_own = |range: RangeInclusive<u32>| own.clone().any(|own| range.contains(&own));
+        let destinations = self.destinations.iter().filter_map(|(_, packets, _)| {
+            let to = &packets.destination;
+            let protocol = packets.protocol;
+            // What has an identifier is led on whichever that is.
+            let ports = match protocol {
+                Some(ip::ICMP) => ALL,
+                _ => packets.destination_ports.clone(),
+            };
+            is_own(to.addr()..=to.last()).then_some(Range { protocol, ports })
+        });
+        let sources = self.sources.iter().filter_map(|(_, packets, source)| {
+            let ports = match &source.to {
+                To::Same => return None,
+                To::Interface { ports } => ports,
+                To::Pool {
+                    addresses, ports, ..
+                } => {
+                    let all = addresses.start().to_bits()..=addresses.end().to_bits();
+                    is_own(all).then_some(ports)?
+                }
+            };
+            Some(Range {
+                protocol: packets.protocol,
+                ports: ports.clone(),
+            })
+        });
+        let fixed = self.fixed.iter().filter_map(|of| {
+            let range = Range {
+                protocol: None,
+                ports: ALL,
+            };
+            is_own(of.outside..=of.outside + of.last).then_some(range)
+        });
+        destinations.chain(sources).chain(fixed).collect()
     }
 }
 

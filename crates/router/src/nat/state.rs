@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tables::mem::Cells;
+use tables::translated::{Range, Translated};
+
 use super::Rules;
 use super::compiled::{Compiled, Hits, Inputs};
 use crate::state::Links;
@@ -22,18 +25,24 @@ pub(crate) struct Nat {
     pub(super) rules: Rules,
     pub(super) hits: Arc<Hits>,
     published: Published,
+    /// What is translated though it is for an own address, for XDP programs.
+    table: Translated,
+    /// What the table holds.
+    own: Vec<Range>,
     is_stale: bool,
 }
 
 impl Nat {
-    /// None, for so many workers.
-    pub(crate) fn new(workers: usize) -> Self {
+    /// None, for so many workers, with a table in zeroed memory.
+    pub(crate) fn new(workers: usize, cells: Cells) -> Self {
         let rules = Rules::default();
         Nat {
             workers,
             hits: Arc::new(Hits::new(&rules, workers)),
             rules,
             published: Published::default(),
+            table: Translated::new(cells),
+            own: Vec::new(),
             is_stale: false,
         }
     }
@@ -68,11 +77,16 @@ impl Nat {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
+        let inputs = Inputs::new(&self.rules, links);
+        let own = inputs.to_own_addresses(links);
+        if self.own != own {
+            self.table.set(&own);
+            self.own = own;
+        }
         if !self.is_on() {
             self.published.generation += 1;
             return;
         }
-        let inputs = Inputs::new(&self.rules, links);
         let is_same = self
             .published
             .rules

@@ -159,7 +159,7 @@ impl State {
             vxlans: Vxlans::new(memory.tunnels),
             acls: Acls::new(workers),
             policies: Policies::new(workers),
-            nat: Nat::new(workers),
+            nat: Nat::new(workers, memory.translated),
             alarms: Alarms::default(),
         }
     }

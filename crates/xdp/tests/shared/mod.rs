@@ -88,6 +88,7 @@ fn clear(router: &Router) {
         &memory.adjacencies,
         &memory.interfaces,
         &memory.tunnels,
+        &memory.translated,
     ];
     for word in tables.into_iter().flat_map(|table| table.iter()) {
         // Most words are zero, and what is only read stays clean.
