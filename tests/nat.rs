@@ -66,6 +66,11 @@ fn hosts_behind_the_router_are_seen_as_the_router() {
         return;
     }
     let (hosts, router) = translated();
+    are_seen_as_the_router(&hosts, &router);
+}
+
+/// All of it.
+fn are_seen_as_the_router(hosts: &Hosts, router: &Router) {
     exchange(&hosts.right, HOST[1], &hosts.left, |_| {});
     // A server sees the router.
     let listener = listen(&hosts.right, HOST[1], 5002);
@@ -73,7 +78,7 @@ fn hosts_behind_the_router_are_seen_as_the_router() {
     let (mut server, peer) = listener.accept().expect("it has come");
     patient([&client, &server]);
     assert_eq!(peer.ip(), IpAddr::from(ROUTER[1]));
-    assert!((1024..=32767).contains(&peer.port()), "{peer}");
+    assert!((10_000..=32767).contains(&peer.port()), "{peer}");
     echo(&mut client, &mut server);
     // A port of the router leads inside, and the server there sees the client.
     let inside = listen(&hosts.left, HOST[0], 5003);
@@ -118,10 +123,75 @@ fn hosts_behind_the_router_are_seen_as_the_router() {
     let flows = router.show(&["flows", "destination-port", "5002"]);
     assert_eq!(flows["flows"][0]["outside_source"], ROUTER[1].to_string());
     // Without rules connections through them are over.
-    apply(&router, |text| text.replace(NAT, ""));
+    apply(router, |text| text.replace(NAT, ""));
     let direct = connect(&hosts.left, HOST[1], 5002).expect("it is let out");
     let (_, peer) = listener.accept().expect("it has come");
     assert_eq!(peer, direct.local_addr().expect("its address"));
+}
+
+/// On network devices the kernel, too, has packets for the addresses that are translated.
+#[test]
+fn hosts_behind_network_devices_are_seen_as_the_router() {
+    let name = "hosts_behind_network_devices_are_seen_as_the_router";
+    if skipped(name, &["ip", "ethtool", "ping"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, true);
+    // What comes in by another device than its answer would leave by is dropped.
+    let strict = || {
+        ["all", "default", "r0", "r1"].iter().try_for_each(|of| {
+            std::fs::write(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter"), "1")
+        })
+    };
+    hosts.router.inside(strict).expect("a setting");
+    let router = Router::start(
+        &hosts.router,
+        &format!("interfaces: {{ r0: {{}}, r1: {{}} }}\n{NAT}"),
+    );
+    let taps = || {
+        hosts
+            .router
+            .ip("-br link")
+            .unwrap_or_default()
+            .matches("punt")
+            .count()
+    };
+    assert_eq!(taps(), 2);
+    // The host's own servers, on ports that are translated, and on others.
+    for port in [2222, 12_345, 8081] {
+        let listener = listen(&hosts.router, ROUTER[1], port);
+        let mut client = connect(&hosts.right, ROUTER[1], port).expect("the host is reachable");
+        let (mut server, peer) = listener.accept().expect("it has come");
+        patient([&client, &server]);
+        assert_eq!(peer, client.local_addr().expect("its address"));
+        echo(&mut client, &mut server);
+        let (own, far) = (
+            udp(&hosts.router, ROUTER[1], port),
+            udp(&hosts.right, HOST[1], 5007),
+        );
+        far.send_to(b"there", (ROUTER[1], port)).expect("a route");
+        let mut bytes = [0; 8];
+        let (_, from) = own.recv_from(&mut bytes).expect("it comes");
+        own.send_to(b"back", from).expect("a route");
+        let (_, from) = far.recv_from(&mut bytes).expect("it comes");
+        assert_eq!(from, SocketAddr::from((ROUTER[1], port)));
+        // Nobody is there: the host says so.
+        drop(own);
+        far.connect((ROUTER[1], port)).expect("a route");
+        far.send(b"nobody").expect("a route");
+        let refused = far.recv(&mut bytes).expect_err("nobody is there");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{refused}");
+    }
+    // Some identifier is in the range, another is not; what is long comes in fragments.
+    let own = ROUTER[1].to_string();
+    for (identifier, size) in [("20000", "56"), ("40000", "56"), ("20000", "4000")] {
+        let ping = [
+            "ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", "-e", identifier, "-s", size, &own,
+        ];
+        hosts.right.exec(&ping).expect("the host answers");
+    }
+    are_seen_as_the_router(&hosts, &router);
+    assert_eq!(taps(), 0, "nothing is translated");
 }
 
 /// Connections at once.

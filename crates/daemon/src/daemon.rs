@@ -243,6 +243,7 @@ impl Daemon {
         }
         if self.awaited == Some(self.routing.translator.caught_up()) {
             self.awaited = None;
+            self.interfaces.follow_translation(&mut self.routing);
             self.routing.serve_all();
         }
     }

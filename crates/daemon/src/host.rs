@@ -17,7 +17,7 @@ use graph::Pool;
 use kernel::ethtool::Ethtool;
 use kernel::netns::within;
 use ports::{Device, Open, OpenError, Receive};
-use router::{Grace, InterfaceId};
+use router::{Grace, InterfaceId, Mac};
 use tables::{Memory, Sizes};
 use tracing::warn;
 
@@ -56,6 +56,12 @@ pub trait Host {
     /// # Errors
     /// Its name is taken or is none; the kernel's.
     fn tap(&self, netns: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError>;
+    /// Makes a tap in a namespace by which packets come in there by the device of this index and
+    /// Ethernet address.
+    ///
+    /// # Errors
+    /// Its name is taken; there is no such device; the kernel's.
+    fn punt_tap(&self, netns: Option<&Path>, device: u32, mac: Mac) -> Result<Open, OpenError>;
     /// Opens a memif.
     ///
     /// # Errors
@@ -201,6 +207,10 @@ impl Host for Linux {
 
     fn tap(&self, netns: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError> {
         ports::tap(netns, config)
+    }
+
+    fn punt_tap(&self, netns: Option<&Path>, device: u32, mac: Mac) -> Result<Open, OpenError> {
+        ports::punt_tap(netns, device, mac.0)
     }
 
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError> {

@@ -88,6 +88,12 @@ impl Routing {
         self.apply(changes);
     }
 
+    /// What one of our devices' interfaces has for the host leaves by this host interface from now on.
+    pub fn set_host(&mut self, link: u32, host: Option<InterfaceId>) {
+        let changes = self.translator.set_host(link, host);
+        self.apply(changes);
+    }
+
     /// One of our devices' interfaces does this at layer 2 from now on.
     pub fn set_l2(&mut self, link: u32, l2: Option<L2>) {
         let changes = self.translator.set_l2(link, l2);

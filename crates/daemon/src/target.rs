@@ -95,6 +95,7 @@ impl Target for Daemon {
 
     fn finish(&mut self) {
         self.interfaces.remove_taps();
+        self.interfaces.follow_translation(&mut self.routing);
     }
 }
 
@@ -254,7 +255,9 @@ impl Daemon {
             Item::Nat(nat) => {
                 let none = Nat::default();
                 let nat = if there { nat } else { &none };
-                self.filters.set_nat(nat, &mut self.routing)
+                self.filters.set_nat(nat, &mut self.routing)?;
+                self.interfaces.follow_translation(&mut self.routing);
+                Ok(())
             }
             Item::Sflow(settings) => self.set_sflow(there.then_some(settings)),
             Item::Sampled { of } => self.set_sampled(of, there),

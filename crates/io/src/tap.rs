@@ -13,8 +13,8 @@ use rustix::fs::{Mode, OFlags, open};
 
 use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
-use kernel::netlink::Socket;
-use kernel::netlink::layout::{Header, LinkHeader};
+use kernel::netlink::layout::{Header, INET6, LinkHeader};
+use kernel::netlink::{Builder, Socket};
 
 /// Packets that one call reads at most: each is a system call, and other ports wait meanwhile.
 const BURST: usize = 64;
@@ -38,6 +38,8 @@ pub struct Config {
     pub queue: Option<u32>,
     /// True to bring it up.
     pub up: bool,
+    /// True if what the kernel sends by it is not taken in: nobody can be reached by it.
+    pub deaf: bool,
 }
 
 /// The port.
@@ -47,6 +49,7 @@ pub struct Tap {
     fd: OwnedFd,
     /// A packet on its way between the kernel and buffers.
     packet: Box<[u8]>,
+    deaf: bool,
     gone: Arc<AtomicBool>,
     counters: PortCounters,
 }
@@ -66,9 +69,40 @@ impl Tap {
             name: config.name.clone(),
             fd,
             packet: vec![0; MAX_PACKET].into(),
+            deaf: config.deaf,
             gone: Arc::default(),
             counters: PortCounters::new(&NAMES),
         })
+    }
+
+    /// Brings the interface up, without an IPv6 address of the kernel's choice.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_up(&self) -> io::Result<()> {
+        /// `IFLA_INET6_ADDR_GEN_MODE` and `IN6_ADDR_GEN_MODE_NONE` of linux/if_link.h.
+        const ADDRESSES: u16 = 8;
+        const NONE: u8 = 1;
+        let named = |header: LinkHeader| {
+            let message = header.message(libc::RTM_NEWLINK);
+            message.string(libc::IFLA_IFNAME, &self.name)
+        };
+        let mode = |ip6: Builder| ip6.attribute(ADDRESSES, &[NONE]);
+        let quiet = named(LinkHeader::named(0)).nested(libc::IFLA_AF_SPEC, |families| {
+            families.nested(u16::from(INET6), mode)
+        });
+        let up = LinkHeader {
+            flags: libc::IFF_UP as u32,
+            change: libc::IFF_UP as u32,
+            ..LinkHeader::named(0)
+        };
+        let mut socket = Socket::route(None)?;
+        match socket.command(quiet) {
+            // This kernel has no IPv6.
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
+            done => done?,
+        }
+        socket.command(named(up))
     }
 
     /// Becomes true soon after somebody has deleted the interface. One that was moved to another
@@ -159,6 +193,9 @@ impl Port for Tap {
     }
 
     fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
+        if self.deaf {
+            return;
+        }
         for _ in 0..frame.room().min(BURST) {
             let (to, room) = (self.packet.as_mut_ptr(), self.packet.len());
             // SAFETY: at most `room` bytes are written to the packet's buffer.
@@ -195,7 +232,8 @@ impl Port for Tap {
     }
 
     fn fd(&self) -> Option<RawFd> {
-        Some(self.fd.as_raw_fd())
+        // Nobody waits for what is not taken in.
+        (!self.deaf).then(|| self.fd.as_raw_fd())
     }
 
     fn counters(&self) -> PortCounters {
@@ -270,6 +308,7 @@ mod tests {
                 mtu: Some(9000),
                 queue: Some(64),
                 up: true,
+                deaf: false,
             };
             let mut tap = Tap::new(&config).expect("a tap");
             assert!(Tap::new(&config).is_err(), "the name is taken");

@@ -10,11 +10,13 @@ mod error;
 mod open;
 mod pcap;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use ::io::{memif, null, tap};
 use graph::Port;
-use io::{memif, null, tap};
 use kernel::netns::within;
+use kernel::{netdev, redirect};
 
 pub use device::{Device, Receive, foreign_program};
 pub use error::OpenError;
@@ -67,6 +69,31 @@ pub fn tap(netns: Option<&Path>, config: &tap::Config) -> Result<Open, OpenError
         name: config.name.clone(),
         source,
     })?;
+    Ok(Open::new(Kind::Tap(tap.gone()), vec![tap]))
+}
+
+/// Makes a tap in a network namespace (`None`: our own) by which packets that have come in by a device
+/// are given to its kernel: there they come in by that device. `device` is its index, `mac` its
+/// address.
+///
+/// # Errors
+/// As [`tap()`]; there is no such device; a kernel without the modules sch_ingress, cls_u32 and
+/// act_mirred.
+pub fn punt_tap(netns: Option<&Path>, device: u32, mac: [u8; 6]) -> Result<Open, OpenError> {
+    let name = format!("punt{device}");
+    let made = within(netns, || {
+        let tap = tap::Tap::new(&tap::Config {
+            name: name.clone(),
+            mac: Some(mac),
+            deaf: true,
+            ..tap::Config::default()
+        })?;
+        let index = netdev::index(&name).ok_or(io::ErrorKind::NotFound)?;
+        redirect::ingress(index, device)?;
+        tap.set_up()?;
+        Ok(tap)
+    });
+    let tap = made.map_err(|source| OpenError::Tap { name, source })?;
     Ok(Open::new(Kind::Tap(tap.gone()), vec![tap]))
 }
 

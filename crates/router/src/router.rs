@@ -369,6 +369,11 @@ impl Router {
         self.deferred.len()
     }
 
+    /// True if addresses are translated.
+    pub fn translates(&self) -> bool {
+        self.state.nat.is_on()
+    }
+
     /// Reclaims what nobody can reach any more, and applies changes that have waited for the room.
     /// It waits for nobody. To be called now and then.
     pub fn tick(&mut self) {

@@ -1,7 +1,5 @@
 //! What the router cannot do, of what a configuration may say.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use super::forms;
 use super::model::{Attached, Config, Firewall, PortKind, Tap, nat};
 use super::problem::{Findings, place};
@@ -153,53 +151,6 @@ impl Refusing<'_> {
             );
             self.refuse(&["nat".into()], message, "shorten its prefix lists");
         }
-        let view = AllInterfaces::new(config);
-        for (index, rule) in config.nat.source.iter().enumerate() {
-            let interface = rule.interface.as_deref();
-            if nat::To::parse(&rule.to) == Some(nat::To::Interface)
-                && let Some(name) = on_device(config, &view, interface)
-            {
-                let says = format!("nat source rule {} takes the address of", index + 1);
-                self.kept_by_kernel(&["nat".into(), "source".into(), index.into()], &says, name);
-            }
-        }
-        for (index, rule) in config.nat.destination.iter().enumerate() {
-            let path: [Step; 3] = ["nat".into(), "destination".into(), index.into()];
-            let says = format!("nat destination rule {} is for packets to", index + 1);
-            let packets = rules::ip4(&rule.fields, &config.prefixlists);
-            let own = match rule.fields.destination {
-                None => on_device(config, &view, rule.interface.as_deref()),
-                Some(_) => on_device_with(config, &view, |address| {
-                    packets
-                        .iter()
-                        .any(|of| of.destination.contains(address.to_bits()))
-                }),
-            };
-            if let Some(name) = own {
-                self.kept_by_kernel(&path, &says, name);
-            }
-        }
-        for (index, rule) in config.nat.fixed.iter().enumerate() {
-            let network = forms::network(&rule.outside);
-            let is_in = |address: Ipv4Addr| network.is_some_and(|of| of.contains(address.into()));
-            if let Some(name) = on_device_with(config, &view, is_in) {
-                let path = ["nat".into(), "static".into(), index.into()];
-                let says = format!("nat static rule {} is for packets to", index + 1);
-                self.kept_by_kernel(&path, &says, name);
-            }
-        }
-    }
-
-    /// A rule of translation is about packets that the router does not see: those to the host's own
-    /// addresses on a network device.
-    fn kept_by_kernel(&mut self, path: &[Step], says: &str, interface: &str) {
-        let message = format!(
-            "{says} interface {interface}, a network device, whose own packets the kernel takes \
-             first: not supported yet"
-        );
-        let help =
-            "take addresses that are routed to this machine and that it does not have itself";
-        self.refuse(path, message, help);
     }
 
     /// What an interface or sub-interface is to have and cannot.
@@ -240,46 +191,4 @@ impl Refusing<'_> {
             self.refuse(&["interfaces".into(), name.into()], message, help);
         }
     }
-}
-
-/// An interface whose port is a network device, if it is the one that a rule names, or if it names
-/// none.
-fn on_device<'c>(
-    config: &'c Config,
-    view: &AllInterfaces<'c>,
-    named: Option<&str>,
-) -> Option<&'c str> {
-    let of = |name: &str| named.is_none_or(|named| view.canonical(named) == name);
-    let mut all = config.interfaces.keys().filter(|name| of(name));
-    all.find(|name| is_device(config, view, name))
-        .map(String::as_str)
-}
-
-/// One of these that has such an address.
-fn on_device_with<'c>(
-    config: &'c Config,
-    view: &AllInterfaces<'c>,
-    is_it: impl Fn(Ipv4Addr) -> bool,
-) -> Option<&'c str> {
-    let has = |name: &String| {
-        let entry = view.get(name);
-        let addresses = entry.map(|entry| view.addresses(entry));
-        addresses
-            .into_iter()
-            .flatten()
-            .any(|address| match address.address {
-                IpAddr::V4(address) => is_it(address),
-                IpAddr::V6(_) => false,
-            })
-    };
-    let mut all = config.interfaces.keys().filter(|name| has(name));
-    all.find(|name| is_device(config, view, name))
-        .map(String::as_str)
-}
-
-fn is_device(config: &Config, view: &AllInterfaces<'_>, name: &str) -> bool {
-    let routes = !view.is_layer2(name) && view.bond(name).is_none();
-    let is_port = !config.bondethernets.contains_key(name);
-    let given = config.ports.get(name).and_then(|port| port.kinds().pop());
-    routes && is_port && given.is_none_or(|kind| kind.is_device())
 }

@@ -12,7 +12,7 @@ pub struct Binding {
     /// Name as configured.
     pub name: String,
     /// The router's index of the host interface, where the device is a tap that stands for a port
-    /// without a device of its own, or for a sub-interface.
+    /// without a device of its own, or for a sub-interface, or where something is translated.
     pub host: Option<InterfaceId>,
     /// True if the port itself is up, where the device cannot tell (a tap always has carrier).
     pub port_up: bool,

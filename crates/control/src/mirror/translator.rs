@@ -169,6 +169,18 @@ impl Translator {
         out
     }
 
+    /// What one of our interfaces has for the host leaves by this host interface from now on; `None`:
+    /// by none.
+    pub fn set_host(&mut self, link: u32, host: Option<InterfaceId>) -> Vec<Change> {
+        let mut out = Vec::new();
+        let before = self.owned.get(link).and_then(|owned| owned.host);
+        if self.owned.edit(link, |owned| owned.host = host) {
+            self.interfaces(link, &mut out);
+            out.extend(before.map(Change::InterfaceDelete));
+        }
+        out
+    }
+
     /// One of our interfaces does this at layer 2 from now on.
     pub fn set_l2(&mut self, link: u32, l2: Option<L2>) -> Vec<Change> {
         let mut out = Vec::new();

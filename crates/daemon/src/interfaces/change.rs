@@ -312,7 +312,11 @@ impl Interfaces {
         if let Some(link) = slot.link.take() {
             routing.unbind(link);
         }
-        let open = open?;
+        let mut open = open?;
+        open.punt
+            .take()
+            .into_iter()
+            .for_each(|punt| punt.end(routing));
         let slot = &self.slots[at];
         let links = self.links(slot, &open, routing);
         let [port, tap] = slot.ids.queues(&open);

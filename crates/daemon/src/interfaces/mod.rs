@@ -13,6 +13,7 @@ mod loopback;
 mod netdev;
 mod open;
 mod opener;
+mod punt;
 mod slot;
 mod software;
 mod strays;
@@ -158,6 +159,7 @@ impl Interfaces {
         if self.started && now >= self.retry {
             self.retry = now + RETRY;
             self.reopen(routing);
+            self.follow_translation(routing);
             // It has been said once that it failed.
             let _ = self.opener.places.remove_unneeded();
         }
@@ -381,6 +383,10 @@ impl Interfaces {
         }
         workers::take_back(&mut routing.router, lost);
         if open.tap.is_none() {
+            open.punt
+                .take()
+                .into_iter()
+                .for_each(|punt| punt.end(routing));
             return;
         }
         let (kind, config) = (slot.device(), self.whole(index));

@@ -159,6 +159,7 @@ fn prepared(
         queues: port.queues.len(),
         port: Some(port),
         tap: None,
+        punt: None,
         ifindex: link.index,
         netdev: link.name.clone(),
         found: Some(opener.devices.before(link)),

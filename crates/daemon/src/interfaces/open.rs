@@ -6,6 +6,7 @@ use graph::PortCounters;
 use ports::{Open, OpenError};
 
 use super::opener::Opener;
+use super::punt::PuntTap;
 use crate::host::Promiscuous;
 
 /// An interface that is open.
@@ -14,6 +15,8 @@ pub struct OpenInterface {
     pub port: Option<Open>,
     /// The tap that is the kernel's end of an interface without a network device.
     pub tap: Option<Open>,
+    /// What a network device gives the kernel its packets by, where some are translated.
+    pub punt: Option<PuntTap>,
     /// The kernel's device: the port's own, or that tap.
     pub netdev: String,
     /// Its index.
@@ -92,6 +95,7 @@ impl OpenInterface {
             queues: port.as_ref().map_or(0, |port| port.queues.len()),
             port,
             tap: Some(tap),
+            punt: None,
             netdev,
             ifindex,
             found: None,

@@ -49,6 +49,8 @@ pub struct Slot {
     /// The kernel's index of a device that could not be opened: putting it back looks as if it
     /// appeared again.
     pub refused: Option<u32>,
+    /// The reason, which has been logged, why packets to own addresses are not translated.
+    pub(super) untranslated: Option<String>,
     /// It has been logged that packets come with unfinished checksums.
     warned: bool,
     /// Troubles of its memif that have been logged since it was last connected.
@@ -124,6 +126,7 @@ impl Slot {
             is_new: false,
             refused: None,
             config,
+            untranslated: None,
             warned: false,
             logged: Vec::new(),
         }
@@ -252,8 +255,14 @@ impl Slot {
         changed
     }
 
-    /// The reason why its memif is not connected, if there is one beside that no peer has come.
+    /// The trouble with its memif, beside that no peer has come, or with what is translated.
     pub fn trouble(&self) -> Option<String> {
+        if let Some(why) = &self.untranslated {
+            let name = &self.config.name;
+            return Some(format!(
+                "interface {name}: packets to own addresses are not translated: {why}"
+            ));
+        }
         let memif = self.port().and_then(Open::memif)?;
         let reason = (!memif.up && !memif.reason.is_empty()).then_some(memif.reason)?;
         Some(format!("interface {}: memif: {reason}", self.config.name))

@@ -50,6 +50,7 @@ fn port(opener: &mut Opener, config: &Interface) -> Result<Open, OpenError> {
         mtu: Some(host.mtu.unwrap_or(MTU).into()),
         queue: Some((*queue).into()),
         up: false,
+        deaf: false,
     };
     let port = opener.host.tap(netns, &settings)?;
     opener.places.put(&config.name, &host.name)?;

@@ -598,6 +598,15 @@ impl Host for Machine {
         Ok(ports::software(vec![Queue::new(&config.name, Some(tap))]))
     }
 
+    fn punt_tap(&self, netns: Option<&Path>, device: u32, mac: Mac) -> Result<Open, OpenError> {
+        let config = tap::Config {
+            name: format!("punt{device}"),
+            mac: Some(mac.0),
+            ..tap::Config::default()
+        };
+        self.tap(netns, &config)
+    }
+
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError> {
         self.world().request()?;
         Ok(ports::software(vec![Queue::new(&config.name, None)]))

@@ -2,6 +2,7 @@
 
 mod machine;
 mod others;
+mod punt;
 mod put_back;
 mod sflow;
 mod shown;

@@ -36,7 +36,7 @@ static SOURCE: Type = Type::Object(&[
     vppcfg::destination_port(),
     Field::new("to", &TO, "What the source becomes").required(),
     Field::new("ports", &PORTS, "Ports to choose from")
-        .default("1024-32767 with `interface`, else 1024-65535"),
+        .default("10000-32767 with `interface`, else 1024-65535"),
     Field::new(
         "ports-per-host",
         &COUNT,

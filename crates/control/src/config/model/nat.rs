@@ -101,11 +101,12 @@ impl To {
 
 impl Source {
     /// The ports to choose from: for an address of the host's own those that its kernel does not
-    /// take for itself (`ip_local_port_range`, whose usual value is 32768 to 60999).
+    /// take for itself (`ip_local_port_range`, whose usual value is 32768 to 60999), and that few
+    /// servers have.
     pub fn ports(&self) -> Option<(u64, u64)> {
         match &self.ports {
             Some(ports) => ports.ports(),
-            None if To::parse(&self.to) == Some(To::Interface) => Some((1024, 32767)),
+            None if To::parse(&self.to) == Some(To::Interface) => Some((10000, 32767)),
             None => Some((1024, 65535)),
         }
     }
