@@ -104,3 +104,136 @@ impl Nat {
         self.published.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tables::acl::Rule as Match;
+    use tables::mem::LINE;
+    use tables::prefix::Prefix;
+    use wire::ip::{ICMP, TCP, UDP};
+
+    use super::super::{DestinationRule, SourceRule, Static, To};
+    use super::*;
+    use crate::change::{Address, Interface, Kind, Mac};
+
+    const GRE: u8 = 47;
+    const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+    /// Interface 1, which has [`OWN`].
+    fn links() -> Links {
+        let mut links = Links::default();
+        let interface = Interface {
+            id: 1,
+            name: "wan".into(),
+            kind: Kind::Routed { host: None },
+            mac: Mac([2, 0, 0, 0, 0, 1]),
+            mtu: 1500,
+            up: true,
+            serving: true,
+            l2: None,
+        };
+        links.interfaces.insert(1, interface);
+        let address = Address::new(OWN, 24);
+        links.sources.addresses.insert(1, vec![address]);
+        links
+    }
+
+    fn packets(protocol: Option<u8>, ports: std::ops::RangeInclusive<u16>) -> Vec<Match<u32>> {
+        vec![Match {
+            source: Prefix::cut(0, 0),
+            destination: Prefix::cut(0, 0),
+            protocol,
+            source_ports: 0..=u16::MAX,
+            destination_ports: ports,
+        }]
+    }
+
+    fn source(protocol: Option<u8>, to: To) -> Rules {
+        let rule = SourceRule {
+            interface: Some("wan".into()),
+            packets: packets(protocol, 0..=u16::MAX),
+            to,
+        };
+        Rules {
+            source: vec![rule],
+            ..Rules::default()
+        }
+    }
+
+    fn masquerade(protocol: Option<u8>) -> Rules {
+        let ports = 10_000..=32_767;
+        source(protocol, To::Interface { ports })
+    }
+
+    fn pool(address: Ipv4Addr) -> Rules {
+        let to = To::Pool {
+            addresses: address..=address,
+            ports: 20_000..=20_000,
+            blocks: None,
+        };
+        source(None, to)
+    }
+
+    fn forward(protocol: u8) -> Rules {
+        let rule = DestinationRule {
+            interface: Some("wan".into()),
+            packets: packets(Some(protocol), 80..=81),
+            own: true,
+            to: INSIDE,
+            port: None,
+        };
+        Rules {
+            destination: vec![rule],
+            ..Rules::default()
+        }
+    }
+
+    fn fixed(outside: Ipv4Addr) -> Rules {
+        let rule = Static {
+            interface: None,
+            outside,
+            inside: INSIDE,
+            length: 32,
+        };
+        Rules {
+            fixed: vec![rule],
+            ..Rules::default()
+        }
+    }
+
+    #[test]
+    fn the_table_has_what_rules_about_own_addresses_may_translate() {
+        let cells = Cells::boxed(512 * LINE);
+        let (table, mut links) = (Translated::new(cells.clone()), links());
+        let mut nat = Nat::new(1, cells);
+        let mut has = |rules: Rules, links: &Links| {
+            nat.set(&rules);
+            nat.links_changed();
+            nat.follow(links);
+            let ports = [80, 9_999, 20_000, 40_000];
+            [TCP, UDP, ICMP, GRE].map(|protocol| ports.map(|port| table.has(protocol, port)))
+        };
+        const NONE: [bool; 4] = [false; 4];
+        const ALL: [bool; 4] = [true; 4];
+        const SOME: [bool; 4] = [false, false, true, false];
+        assert_eq!(has(masquerade(None), &links), [SOME, SOME, SOME, ALL]);
+        assert_eq!(has(masquerade(Some(UDP)), &links), [NONE, SOME, NONE, NONE]);
+        assert_eq!(has(pool(OWN), &links), [SOME, SOME, SOME, ALL]);
+        assert_eq!(has(pool(INSIDE), &links), [NONE; 4]);
+        let first = [true, false, false, false];
+        assert_eq!(has(forward(TCP), &links), [first, NONE, NONE, NONE]);
+        assert_eq!(has(forward(ICMP), &links), [NONE, NONE, ALL, NONE]);
+        assert_eq!(has(fixed(OWN), &links), [ALL; 4]);
+        assert_eq!(has(fixed(INSIDE), &links), [NONE; 4]);
+        assert_eq!(has(source(None, To::Same), &links), [NONE; 4]);
+        // As addresses come and go; and without rules.
+        links.sources.addresses.clear();
+        assert_eq!(has(forward(TCP), &links), [NONE; 4]);
+        links.sources.ip4 = Some(INSIDE);
+        assert_eq!(has(fixed(INSIDE), &links), [ALL; 4]);
+        assert_eq!(has(Rules::default(), &links), [NONE; 4]);
+    }
+}
