@@ -101,8 +101,8 @@ impl Compare {
         });
         let of_lab: Option<Vec<(String, LabResult)>> = of_lab.collect();
         let said = match of_lab.filter(|_| self.key.is_none()).as_deref() {
-            Some([(_, only)]) => results::within(only, self.confidence),
-            Some(several) => results::between(several, self.confidence),
+            Some([(_, only)]) => results::within(only, self.confidence)?,
+            Some(several) => results::between(several, self.confidence)?,
             None => self.figures(texts)?,
         };
         Ok(format!(
@@ -127,7 +127,7 @@ impl Compare {
         };
         let files = texts.iter().map(of_file);
         let files = files.collect::<Result<Vec<_>, String>>()?;
-        Ok(results::of_figures(&files, self.confidence))
+        results::of_figures(&files, self.confidence)
     }
 }
 

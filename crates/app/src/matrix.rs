@@ -70,6 +70,9 @@ impl Matrix {
                 "parshall: {name}: nothing refers to axis `{axis}`, so its values measure the same\n"
             ));
         }
+        for file in self.json.iter().chain(&self.output) {
+            output::check(file)?;
+        }
         if self.dry_run {
             return output::print(&dry(&plan));
         }
@@ -77,9 +80,7 @@ impl Matrix {
         if output::is_stdout(&json) {
             return Err("--json: the journal is beside the file; name one".into());
         }
-        for file in [Some(&json), self.output.as_ref()].into_iter().flatten() {
-            output::check(file)?;
-        }
+        output::check(&json)?;
         output::all_apart([
             ("the matrix", Some(&*self.file)),
             ("--json", Some(&*json)),

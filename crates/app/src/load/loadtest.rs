@@ -351,6 +351,7 @@ impl Loadtest {
         let mut document = json!({
             "sender": ports.sender,
             "fallback": ports.fallback,
+            "profile": self.traffic.profile,
             "search": &found,
             "ended_by": links.fault(),
             "rate_note": &note,

@@ -182,9 +182,13 @@ impl Rss {
             let part = percent(share(shares.unhashed, all));
             let _ = writeln!(out, "{part} are not IP and go to the first queue");
         }
-        for line in [self.warning(shares), arrived.and_then(one_queue)]
-            .into_iter()
-            .flatten()
+        for line in [
+            self.warning(shares),
+            arrived.and_then(one_queue),
+            arrived.and_then(none_counted),
+        ]
+        .into_iter()
+        .flatten()
         {
             let _ = writeln!(out, "{line}");
         }
@@ -282,6 +286,15 @@ fn one_queue(arrived: &[Option<u64>]) -> Option<String> {
             "Warning: one queue of {} got all packets, so one processor of the device did all the work",
             arrived.len()
         )
+    })
+}
+
+/// Why none may have been counted where none was.
+fn none_counted(arrived: &[Option<u64>]) -> Option<String> {
+    (sum(arrived) == 0).then(|| {
+        "No packet was counted: none came, or the driver does not count those that an XDP program or \
+         an AF_XDP socket takes, as that of veth does not. What such a program takes is not known here"
+            .to_owned()
     })
 }
 

@@ -257,6 +257,10 @@ impl Search {
                 return Err(format!("{option}: {name} does not have it; leave it out"));
             }
         }
+        let twice = (1..self.loss.len()).find(|&i| self.loss[..i].contains(&self.loss[i]));
+        if let Some(at) = twice {
+            return Err(format!("--loss: {} is given twice", self.loss[at]));
+        }
         match (self.method, &self.loss[..]) {
             (Method::Rfc2544, [_, ..]) => {
                 Err("--loss: the throughput of RFC 2544 has no loss; leave it out".to_owned())
@@ -455,6 +459,7 @@ mod tests {
             "--method rfc2544 --loss 0",
             "--method binary --loss 0,0.1",
             "--method soak --loss 0",
+            "--loss 0.1,0.1",
         ] {
             let error = read(line).unwrap().check().unwrap_err();
             assert!(error.starts_with("--loss"), "{line}: {error}");

@@ -72,7 +72,8 @@ fn advice(sender: Sender, softirq: Option<(usize, f64)>, late: Option<Duration>)
              processor (--cpu)",
             share * 100.0
         ),
-        _ => "this is the most it can send here. Keep other programs off its processor (--cpu)"
+        _ => "it was held up, or this is the most it can send here. Keep other programs off its \
+              processor (--cpu)"
             .to_owned(),
     };
     format!("The generator fell short: {what}.\n")
@@ -87,8 +88,8 @@ mod tests {
         for (sender, softirq, word) in [
             (Sender::Live, Some((3, 0.61)), "took 61 % of processor 3"),
             (Sender::AfXdp, Some((3, 0.61)), "threaded"),
-            (Sender::Live, Some((3, 0.01)), "the most it can send"),
-            (Sender::AfXdp, None, "the most it can send"),
+            (Sender::Live, Some((3, 0.01)), "the most it can send here"),
+            (Sender::AfXdp, None, "the most it can send here"),
             (Sender::Memif, Some((3, 0.61)), "other side of the memif"),
         ] {
             let text = advice(sender, softirq, None);

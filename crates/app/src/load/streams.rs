@@ -169,7 +169,9 @@ mod tests {
         assert!(
             lines[0].starts_with("stream \"s\": 500 packets came more than once, and 499 never")
         );
-        assert!(lines[1].starts_with("latency of s: half up to 1.5 us, 99 % up to 20.0 us"));
+        assert!(
+            lines[1].starts_with("latency of stream `s`: half up to 1.5 us, 99 % up to 20.0 us")
+        );
         assert_eq!(lines.len(), 2, "{told}");
     }
 }

@@ -110,7 +110,7 @@ pub fn of_gaps(gaps: &Times) -> Option<String> {
 
 /// How long the packets of a stream took; None if that was not measured.
 pub fn of_latency(stream: &str, latency: &Times) -> Option<String> {
-    spread(&format!("latency of {stream}"), latency)
+    spread(&format!("latency of stream `{stream}`"), latency)
 }
 
 fn spread(what: &str, times: &Times) -> Option<String> {

@@ -240,10 +240,8 @@ mod tests {
         assert_eq!(pps("max", None), Ok(f64::INFINITY));
         let line = Some(Bits(1e10));
         assert_eq!(pps("MAX", line), pps("100%", line));
-        let fixed = Load {
-            is_scalable: false,
-            ..small()
-        };
+        let mut fixed = small();
+        fixed.is_scalable = false;
         let refused = Rate::Max.resolve(&fixed, None);
         assert_eq!(refused, Err(RateError::NotScalable(Rate::Max)));
     }

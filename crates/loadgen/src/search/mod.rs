@@ -146,7 +146,7 @@ pub struct Effort {
     pub seconds: f64,
     /// Highest load that was or would have been offered, packets a second.
     pub top_pps: f64,
-    /// What bounds it.
+    /// What bounds it; none if the first trial was interrupted.
     pub top_is: Option<Bound>,
     /// Rate that came back in the first trial, at the highest load, packets a second.
     pub saturation_pps: f64,

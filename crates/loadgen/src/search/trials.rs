@@ -71,7 +71,8 @@ impl<'a> Trials<'a> {
         }
         trials.first = first;
         trials.effort.top_pps = top;
-        trials.effort.top_is = Some(bound);
+        // One that was interrupted shows no limit.
+        trials.effort.top_is = Some(bound).filter(|_| !first.interrupted);
         trials.effort.saturation_pps = first.forwarded_pps;
         trials.least = least(top, limits);
         Ok(trials)

@@ -54,29 +54,41 @@ type Rates = Vec<(String, Measured)>;
 
 /// What the results of several runs of the lab prove about each device under each load that two of
 /// them have; each result with its name, the first one is what others are compared with.
-pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> String {
+///
+/// # Errors
+/// There is nothing of which two have a result; the message says what there is.
+pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> Result<String, String> {
     let runs = results.iter().flat_map(|(name, result)| {
         runs(result).map(|run| {
             let case = case(run, Some(&device(run)));
             (case, name.clone(), (run.max_pps / 1e6, run.is_bounded()))
         })
     });
-    verdicts(runs, confidence)
+    verdicts(runs, 2, confidence)
 }
 
 /// What one result of the lab proves about its devices over a kind of port under each load; the first one of each load
 /// is what others are compared with.
-pub fn within(result: &LabResult, confidence: Confidence) -> String {
+///
+/// # Errors
+/// As [`between`].
+pub fn within(result: &LabResult, confidence: Confidence) -> Result<String, String> {
     let runs = runs(result).map(|run| {
         let value = (run.max_pps / 1e6, run.is_bounded());
         (case(run, None), device(run), value)
     });
-    verdicts(runs, confidence)
+    verdicts(runs, 2, confidence)
 }
 
 /// What the figures of several files prove about what two of them have; each file with its name, the
-/// first one is what others are compared with.
-pub fn of_figures(files: &[(String, Vec<Figure>)], confidence: Confidence) -> String {
+/// first one is what others are compared with. Of one file alone, what it has.
+///
+/// # Errors
+/// As [`between`].
+pub fn of_figures(
+    files: &[(String, Vec<Figure>)],
+    confidence: Confidence,
+) -> Result<String, String> {
     let all = files.iter().flat_map(|(name, figures)| {
         let figures = figures.iter();
         figures.map(|figure| {
@@ -84,13 +96,15 @@ pub fn of_figures(files: &[(String, Vec<Figure>)], confidence: Confidence) -> St
             (figure.of.clone(), name.clone(), value)
         })
     });
-    verdicts(all, confidence)
+    verdicts(all, files.len().min(2), confidence)
 }
 
+/// The verdicts on what `least` or more have.
 fn verdicts(
     runs: impl Iterator<Item = (Of, String, (f64, bool))>,
+    least: usize,
     confidence: Confidence,
-) -> String {
+) -> Result<String, String> {
     let mut cases: Vec<(Of, Rates)> = Vec::new();
     for (case, name, (value, is_bounded)) in runs {
         let all = entry(&mut cases, case);
@@ -98,26 +112,25 @@ fn verdicts(
         measured.values.push(value);
         measured.is_bounded |= is_bounded;
     }
-    let comparable = cases.iter().filter(|(_, rates)| rates.len() > 1);
+    let comparable = cases.iter().filter(|(_, rates)| rates.len() >= least);
     let text: String = comparable
         .map(|(case, rates)| verdict(case, rates, confidence))
         .collect();
     match text.is_empty() {
-        true => nothing(&cases),
-        false => text,
+        true => Err(nothing(&cases)),
+        false => Ok(text),
     }
 }
 
 /// Says what there is, where no two have the same.
 fn nothing(cases: &[(Of, Rates)]) -> String {
-    let mut text = "There is nothing of which two have a result to compare.\n".to_owned();
+    let mut text = "there is nothing of which two have a result to compare".to_owned();
     for (case, rates) in cases {
         let names: Vec<&str> = rates.iter().map(|(name, _)| name.as_str()).collect();
-        text += &format!("  {}: {} alone\n", case.name, names.join(", "));
+        text += &format!("\n  {}: {} alone", case.name, names.join(", "));
     }
     if cases.is_empty() {
-        text +=
-            "  None has one that counts: `valid`, `why` and `conditions` of the results say why.\n";
+        text += "\n  none has one that counts: `valid`, `why`, `conditions` and, of bounds, `provisional` say why";
     }
     text
 }
@@ -182,6 +195,14 @@ fn unit(unit: &str, largest: f64) -> (&str, f64) {
 
 /// A difference of rates in words.
 fn words(of: Difference, what: &Of) -> String {
+    if !of.percent.is_finite() || !of.percent_error.is_finite() {
+        // The first one is 0, of which nothing is a share.
+        let [difference, error] = [of.difference, of.error].map(|n| general(n, 3));
+        return match of.is_proven() {
+            true => format!("{difference} +/- {error} more than the first, which is 0"),
+            false => format!("no difference proven ({difference} +/- {error})"),
+        };
+    }
     if !of.is_proven() {
         return format!(
             "no difference proven ({:+.2} % +/- {:.2} %)",
@@ -248,7 +269,7 @@ mod tests {
             ..run(Parshall, 2e6)
         });
         assert_eq!(
-            within(&both, Confidence::default()),
+            within(&both, Confidence::default()).unwrap(),
             [
                 "one way, imix, veth",
                 "  kernel                           1.010 Mpps, mean of 3: standard deviation 0.01",
@@ -268,19 +289,20 @@ mod tests {
             [("a.json".to_owned(), first), ("b.json".to_owned(), second)]
         };
         let said = |second| between(&files(second), Confidence::default());
-        assert!(said(same([1.1, 1.0, 1.15])).contains("no difference proven (-1.52 %"));
-        assert!(said(same([0.5, 0.51, 0.52])).contains("% slower\n"));
+        let compared = |second| said(second).unwrap();
+        assert!(compared(same([1.1, 1.0, 1.15])).contains("no difference proven (-1.52 %"));
+        assert!(compared(same([0.5, 0.51, 0.52])).contains("% slower\n"));
         let few = result(&[(Dut::Parshall, 1e6)]);
-        assert!(said(few).contains("mean of 1: too few rounds, 3 are needed\n"));
+        assert!(compared(few).contains("mean of 1: too few rounds, 3 are needed\n"));
         let other = result(&[(Dut::Kernel, 1e6)]);
-        let nothing = said(other);
+        let nothing = said(other).unwrap_err();
         let lines: Vec<&str> = nothing.lines().collect();
         assert_eq!(
             lines[0],
-            "There is nothing of which two have a result to compare."
+            "there is nothing of which two have a result to compare"
         );
         assert!(lines[1].ends_with(": a.json alone") && lines[2].ends_with(": b.json alone"));
-        let none = said(result(&[])).lines().count();
+        let none = said(result(&[])).unwrap_err().lines().count();
         assert_eq!((none, lines.len()), (2, 3));
     }
 
@@ -308,7 +330,7 @@ mod tests {
             (free(low), free(high), ["standard deviation", "faster"]),
         ] {
             let files = [("a".to_owned(), first), ("b".to_owned(), second)];
-            let said = between(&files, Confidence::default());
+            let said = between(&files, Confidence::default()).unwrap();
             let lines: Vec<&str> = said.lines().skip(1).collect();
             for (line, words) in lines.iter().zip(words) {
                 assert!(line.contains(words), "{said}");
@@ -340,8 +362,24 @@ mod tests {
         ] {
             let before = file("a", what, [50.0, 51.0, 52.0]);
             let after = file("b", what, [40.0, 41.0, 42.0]);
-            let text = of_figures(&[before, after], Confidence::default());
+            let text = of_figures(&[before, after], Confidence::default()).unwrap();
             assert!(text.contains(word), "{text}");
         }
+        // Nothing is a share of 0.
+        let zero = file("a", ("Mpps", false), [0.0; 3]);
+        let some = file("b", ("Mpps", false), [0.5, 0.51, 0.52]);
+        let text = of_figures(&[zero, some], Confidence::default()).unwrap();
+        assert!(
+            !text.contains("inf") && text.contains("which is 0"),
+            "{text}"
+        );
+        // One file alone has its mean.
+        let alone = file("a", ("Mpps", false), [0.5, 0.51, 0.52]);
+        let text = of_figures(&[alone], Confidence::default()).unwrap();
+        assert!(
+            text.contains("mean of 3: standard deviation 0.01"),
+            "{text}"
+        );
+        assert!(of_figures(&[("a".to_owned(), Vec::new())], Confidence::default()).is_err());
     }
 }

@@ -85,7 +85,13 @@ fn of_ramp(name: &str, value: &Value) -> Result<LoadTest, String> {
         }
     }
     if curves.is_empty() {
-        return Err("stats has no sample in which packets were sent".to_owned());
+        let why = match value.pointer("/parshall/interrupted") {
+            Some(Value::Bool(true)) => ": the test was interrupted before the ramp began",
+            _ => "",
+        };
+        return Err(format!(
+            "stats has no sample in which packets were sent{why}"
+        ));
     }
     let settings = vars.iter().filter(|(key, _)| *key != "profile_file");
     let settings = settings.map(|(k, v)| (k.clone(), plain(v)));
@@ -190,7 +196,7 @@ fn of_search(name: &str, value: &Value) -> Result<LoadTest, String> {
     remarks.extend(Some(why).filter(|why| !why.is_empty()));
     Ok(LoadTest {
         name: name.to_owned(),
-        profile: "search".to_owned(),
+        profile: profile(value),
         curves: vec![of_trials(&trials).ok_or("search.trials is empty")?],
         remarks,
         latencies: latencies(value),
@@ -206,7 +212,7 @@ fn of_method(name: &str, value: &Value) -> Result<LoadTest, String> {
     let named = plain(&value["method"]);
     Ok(LoadTest {
         name: name.to_owned(),
-        profile: value["profile"].as_str().map_or("search".to_owned(), label),
+        profile: profile(value),
         curves: vec![of_trials(&trials).ok_or("trials is empty")?],
         remarks: (rate.map(found).into_iter())
             .chain([format!("method: {named}")])
@@ -215,6 +221,11 @@ fn of_method(name: &str, value: &Value) -> Result<LoadTest, String> {
         settings: conditions(value).collect(),
         method: method(&named, "result", &value["result"])?,
     })
+}
+
+/// The profile of a search, as it is shown; older results do not have it.
+fn profile(value: &Value) -> String {
+    value["profile"].as_str().map_or("search".to_owned(), label)
 }
 
 /// What a method found, which stands at `path`.

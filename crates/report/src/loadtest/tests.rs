@@ -140,6 +140,13 @@ fn what_is_wrong_is_named() {
         *file.pointer_mut(pointer).unwrap() = value;
         read("x", &file.to_string()).unwrap_err()
     };
+    // What is written where Ctrl-C ends the warm-up.
+    let interrupted = || {
+        let mut file = known();
+        file["stats"] = json!({});
+        file["parshall"] = json!({"interrupted": true, "samples": []});
+        read("x", &file.to_string()).unwrap_err()
+    };
     let rate = "/stats/1003.0/1/tx_pps";
     for (error, expected) in [
         (changed("/vars", Value::Null), "vars is null"),
@@ -152,6 +159,10 @@ fn what_is_wrong_is_named() {
             "stats is a list; expected an object",
         ),
         (changed("/stats", json!({})), "stats has no sample"),
+        (
+            interrupted(),
+            "in which packets were sent: the test was interrupted before the ramp began",
+        ),
         (
             changed("/stats/1002.0", json!(7)),
             "stats.\"1002.0\".\"0\" is missing",

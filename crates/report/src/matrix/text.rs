@@ -66,7 +66,12 @@ pub(crate) fn change(row: &Row<'_>) -> String {
 
 /// A number with three decimals, or more digits where it is small.
 pub(crate) fn number(n: f64) -> String {
-    match n.abs() {
+    like(n, n)
+}
+
+/// `n` with as many decimals as [`number`] gives `model`.
+fn like(model: f64, n: f64) -> String {
+    match model.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
         a if a >= 0.01 || a == 0.0 => format!("{n:.3}"),
         _ => format!("{n:.3e}"),
@@ -75,12 +80,7 @@ pub(crate) fn number(n: f64) -> String {
 
 /// A mean and its error, which has as many decimals.
 pub(crate) fn interval(mean: f64, error: f64) -> [String; 2] {
-    let error = match mean.abs() {
-        a if a >= 1000.0 => format!("{error:.0}"),
-        a if a >= 0.01 => format!("{error:.3}"),
-        _ => number(error),
-    };
-    [number(mean), error]
+    [number(mean), like(mean, error)]
 }
 
 /// The runs that do not count, each with its configuration and reason.

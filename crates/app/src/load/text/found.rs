@@ -120,19 +120,44 @@ fn effort(effort: &Effort) -> String {
             count - late
         ),
     };
-    format!(
-        "highest load {:.3}{}; then {:.3} came back\n{} trials, {:.0} s of sending{invalid}\n",
-        Pps(effort.top_pps),
-        because(effort.top_is_why()),
-        Pps(effort.saturation_pps),
-        effort.trials,
-        effort.seconds,
-    )
+    let top = match effort.top_is {
+        // The first trial was interrupted.
+        None => String::new(),
+        Some(_) => format!(
+            "highest load {:.3}{}; then {:.3} came back\n",
+            Pps(effort.top_pps),
+            because(effort.top_is_why()),
+            Pps(effort.saturation_pps)
+        ),
+    };
+    let (trials, seconds) = (effort.trials, effort.seconds);
+    format!("{top}{trials} trials, {seconds:.0} s of sending{invalid}\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_why_trials_are_invalid_are_told_apart() {
+        let said = |invalid_trials, late_trials| {
+            effort(&Effort {
+                trials: 9,
+                invalid_trials,
+                late_trials,
+                ..Effort::default()
+            })
+        };
+        // Without a first trial nothing is known of the highest load.
+        assert_eq!(said(0, 0), "9 trials, 0 s of sending\n");
+        assert!(said(3, 0).ends_with("3 of them invalid: the generator fell short\n"));
+        assert!(said(3, 3).ends_with("3 of them invalid: the generator was held up\n"));
+        let both = said(3, 1);
+        assert!(
+            both.contains("fell short in 2, and was held up in 1"),
+            "{both}"
+        );
+    }
 
     #[test]
     fn what_was_found_is_said_and_what_was_not() {
