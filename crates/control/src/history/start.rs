@@ -240,3 +240,63 @@ impl Others {
 fn name(number: u32) -> String {
     format!("configuration {number}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, id};
+    use std::sync::mpsc;
+    use std::{cell, fs};
+
+    use super::*;
+
+    fn at_once(line: &str) {
+        panic!("{line}");
+    }
+
+    #[test]
+    fn a_directory_is_held_by_one_router() {
+        let place = tempfile::tempdir().expect("a directory");
+        let state = place.path().join("state");
+        let held = hold(&state, at_once).expect("nobody has it");
+        assert!(held.is_some());
+        let refused = hold(&state, at_once).expect_err("it is held");
+        let directory = format!("directory {} ", state.display());
+        let holder = format!(" (pid {}):", id());
+        assert!(
+            refused.starts_with(&directory) && refused.contains(&holder),
+            "{refused}"
+        );
+        drop(held);
+        assert!(hold(&state, at_once).expect("it is free again").is_some());
+        // A router whose directory cannot be made runs all the same.
+        let file = place.path().join("file");
+        fs::write(&file, "").expect("written");
+        assert!(hold(&file.join("x"), at_once).expect("no matter").is_none());
+    }
+
+    /// The kernel holds what a killed process had locked until all that it had open is gone.
+    #[test]
+    fn a_router_that_is_ending_is_waited_for() {
+        let state = tempfile::tempdir().expect("a directory");
+        let held = hold(state.path(), at_once).expect("nobody has it");
+        let mut dead = Command::new("sleep").arg("0").spawn().expect("is started");
+        dead.wait().expect("it ends");
+        let lock = state.path().join("router.lock");
+        fs::write(&lock, format!("{}\n", dead.id())).expect("written");
+        let told = cell::RefCell::new(Vec::new());
+        let (ended, waiting) = mpsc::channel();
+        let kernel = thread::spawn(move || {
+            waiting.recv().expect("somebody waits");
+            thread::sleep(Duration::from_millis(100));
+            drop(held);
+        });
+        let next = hold(state.path(), |line| {
+            told.borrow_mut().push(line.to_owned());
+            ended.send(()).expect("it listens");
+        });
+        kernel.join().expect("no panic");
+        assert!(next.expect("the other has ended").is_some());
+        let line = format!("waiting for the router (pid {}) that is ending", dead.id());
+        assert_eq!(told.into_inner(), [line]);
+    }
+}
