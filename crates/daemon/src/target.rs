@@ -254,10 +254,7 @@ impl Daemon {
             } => self.set_policy(of, *direction, there.then_some(policy)),
             Item::Nat(nat) => {
                 let none = Nat::default();
-                let nat = if there { nat } else { &none };
-                self.filters.set_nat(nat, &mut self.routing)?;
-                self.interfaces.follow_translation(&mut self.routing);
-                Ok(())
+                self.set_nat(if there { nat } else { &none })
             }
             Item::Sflow(settings) => self.set_sflow(there.then_some(settings)),
             Item::Sampled { of } => self.set_sampled(of, there),
@@ -281,6 +278,12 @@ impl Daemon {
             }
             | Item::Mtu { .. } => Err("not supported yet".into()),
         }
+    }
+
+    fn set_nat(&mut self, nat: &Nat) -> Result<(), String> {
+        self.filters.set_nat(nat, &mut self.routing)?;
+        self.interfaces.follow_translation(&mut self.routing);
+        Ok(())
     }
 
     fn set_sflow(&mut self, settings: Option<&Sflow>) -> Result<(), String> {

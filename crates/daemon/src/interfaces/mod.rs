@@ -14,6 +14,7 @@ mod netdev;
 mod open;
 mod opener;
 mod punt;
+mod punt_tap;
 mod slot;
 mod software;
 mod strays;

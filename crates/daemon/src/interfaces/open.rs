@@ -6,7 +6,7 @@ use graph::PortCounters;
 use ports::{Open, OpenError};
 
 use super::opener::Opener;
-use super::punt::PuntTap;
+use super::punt_tap::PuntTap;
 use crate::host::Promiscuous;
 
 /// An interface that is open.

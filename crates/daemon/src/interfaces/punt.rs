@@ -6,31 +6,11 @@
 
 use tracing::warn;
 
-use ports::Open;
-use router::{InterfaceId, Mac};
-
 use super::Interfaces;
+use super::punt_tap::PuntTap;
 use super::slot::Phase;
 use crate::routing::Routing;
 use crate::workers;
-
-/// Such a tap, which workers serve.
-pub struct PuntTap {
-    /// The router's number of it.
-    id: InterfaceId,
-    /// The Ethernet address that the device had: the kernel takes frames to the tap's alone.
-    mac: Mac,
-    tap: Open,
-}
-
-impl PuntTap {
-    /// Takes it from the workers, and gives its number back. The interface has none then.
-    pub fn end(self, routing: &mut Routing) {
-        workers::take_back(&mut routing.router, (self.id, 1));
-        drop(self.tap);
-        routing.release([self.id].into_iter());
-    }
-}
 
 impl Interfaces {
     /// Makes these taps, where something is translated since, and ends them.
