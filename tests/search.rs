@@ -49,8 +49,8 @@ fn bounded() -> [Netns; 2] {
     [tester, device]
 }
 
-/// What `parshall search` with these words finds of it.
-fn search(tester: &Netns, words: &str) -> Value {
+/// What `parshall search` with these words finds of it, its exit code, and what it says.
+fn searched(tester: &Netns, words: &str) -> (Value, Option<i32>, String) {
     let directory = Directory::new();
     let file = directory.path().join("result.json");
     let words = format!(
@@ -62,10 +62,17 @@ fn search(tester: &Netns, words: &str) -> Value {
         .inside(tester)
         .output(4 * patience())
         .expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let text = std::fs::read_to_string(&file).expect("it has written the file");
-    serde_json::from_str(&text).expect("JSON")
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = std::fs::read_to_string(&file).expect(&said);
+    let found = serde_json::from_str(&text).expect("JSON");
+    (found, output.status.code(), said)
+}
+
+/// What a search finds that has a result.
+fn search(tester: &Netns, words: &str) -> Value {
+    let (found, code, said) = searched(tester, words);
+    assert_eq!(code, Some(0), "{said}");
+    found
 }
 
 /// The rate, within what the limit lets through in a trial of a second, and as much again below.
@@ -100,6 +107,45 @@ fn searches_find_the_limit_of_a_device() {
     let result = &found["result"];
     assert_near_the_limit(&result["goals"][0]["lower_pps"], result);
     assert_near_the_limit(&result["goals"][0]["upper_pps"], result);
+}
+
+/// Neither of a device that forwards nothing nor of a port that goes is anything made up.
+#[test]
+fn tests_without_a_result_say_so() {
+    if skipped("tests_without_a_result_say_so", &["ip", "ethtool", "nft"]) {
+        return;
+    }
+    let _alone = alone();
+    let [tester, device] = bounded();
+    let directory = Directory::new();
+    let file = directory.path().join("result.json");
+    let words = format!(
+        "loadtest --tx af_xdp:g0 --rx af_xdp:g1 --dst-mac 02:00:00:00:00:02 -m 1kpps --duration 600s \
+         --progress plain --json {}",
+        file.display()
+    );
+    let running = Spawn::new(PARSHALL).args(words.split_whitespace());
+    let mut running = running.inside(&tester).start().expect("it starts");
+    let sends = until(patience(), || running.log().contains("pps, loss 0 %"));
+    assert!(sends, "{}", running.log());
+    tester.ip("link set g0 down").expect("it is ours");
+    let status = running.wait(patience()).expect("it ends");
+    let log = running.log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(
+        log.contains("g0") && log.contains("the test ended there"),
+        "{log}"
+    );
+    let text = std::fs::read_to_string(&file).expect("what was measured until then");
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(result["parshall"]["ended_by"].is_string(), "{result}");
+
+    tester.ip("link set g0 up").expect("it is ours");
+    device.set_forwarding(false).expect("root may");
+    let (found, code, said) = searched(&tester, "--method max-rate --budget 4s");
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(found["result"]["valid"], false, "{found}");
+    assert_ne!(found["result"]["why"], "", "{found}");
 }
 
 /// One flow takes one queue, whatever the others are for.
