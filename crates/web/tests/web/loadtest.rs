@@ -30,6 +30,12 @@ fn request(rate: &str) -> Value {
     json!({"tx": ["live:a"], "rx": ["sink:b"], "profile_text": "- stream: {}\n", "options": {"rate": rate}})
 }
 
+/// Starts one, and waits until it has told of a sample.
+pub fn start(site: &Site) {
+    assert_eq!(post(site, "", &site.token(), &request("1kpps")).status, 200);
+    wait(site, |now| now["progress"].as_u64() >= Some(1));
+}
+
 #[test]
 fn a_load_test_runs_until_it_is_stopped() {
     let site = Site::without_router();
@@ -115,11 +121,7 @@ fn a_load_test_runs_until_it_is_stopped() {
 #[test]
 fn a_load_test_ends_with_the_page() {
     let site = Site::without_router();
-    assert_eq!(
-        post(&site, "", &site.token(), &request("1kpps")).status,
-        200
-    );
-    wait(&site, |now| now["progress"].as_u64() >= Some(1));
+    start(&site);
     let command = now(&site)["command"].to_string();
     let profile = command
         .split("--profile=")

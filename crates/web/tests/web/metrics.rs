@@ -6,12 +6,14 @@ use std::time::Duration;
 use testbed::{patience, until};
 
 use crate::http::get;
+use crate::loadtest;
 use crate::router::Site;
 
-/// The metrics of a router that answers.
+/// The metrics of a router that answers, while a load test runs.
 fn metrics() -> String {
     let site = Site::start();
     let at = site.server.address();
+    loadtest::start(&site);
     let up = || get(at, "/metrics").body.contains("parshall_up 1");
     assert!(until(patience(Duration::from_secs(20)), up));
     let answer = get(at, "/metrics");
