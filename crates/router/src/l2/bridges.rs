@@ -133,6 +133,9 @@ impl Bridges {
         if let Some(left) = domain(old) {
             self.forget(|key, station, _| key.domain() == left && station.interface == interface);
             self.members.entry(left).or_default().remove(&interface);
+            if let Some(learned) = self.learned.get_mut(&left) {
+                learned.left(interface);
+            }
             self.show(left, self.settings(left).cloned());
         }
         if let Some(joined) = domain(new) {

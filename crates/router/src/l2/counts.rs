@@ -83,6 +83,12 @@ impl Learned {
         (*count, *last) = (*count + 1, interfaces);
     }
 
+    /// An interface has left the domain: it is in no loop anymore, and its number may become another's.
+    pub fn left(&mut self, interface: InterfaceId) {
+        self.moving
+            .retain(|_, (_, last)| !last.contains(&interface));
+    }
+
     /// It is this second: returns the station that has moved most, where that is too often.
     pub fn look(&mut self, now: u32) -> Option<(Key, u32, [InterfaceId; 2])> {
         if now.wrapping_sub(self.since) < WINDOW {
@@ -161,6 +167,20 @@ mod tests {
         }
         assert_eq!(learned.look(WINDOW), None);
         assert_eq!(learned.moves, 2 * MOST as u64);
+    }
+
+    #[test]
+    fn a_loop_is_over_when_its_interface_leaves() {
+        let mut learned = Learned::default();
+        let [one, other] = [1, 2].map(|mac| Key::new(1, mac));
+        for _ in 0..2 * MANY {
+            learned.moved(one, [5, 6]);
+            learned.moved(one, [6, 5]);
+            learned.moved(other, [7, 8]);
+        }
+        learned.left(6);
+        let told = learned.look(WINDOW).map(|(key, ..)| key);
+        assert_eq!(told, Some(other));
     }
 
     #[test]
