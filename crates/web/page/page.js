@@ -227,22 +227,37 @@
     return given.length ? "?" + given.map(function (key) { return key + "=" + encodeURIComponent(values[key]); }).join("&") : "";
   }
 
+  // Whether a button does what it is for, and whether a load test runs.
+  var busy = false, runs = false;
+
+  // Only what can be done now has a button that works.
+  function enableTest() {
+    if (busy) { return; }
+    byId("start").disabled = runs;
+    byId("stop").disabled = !runs;
+  }
+
   // Does what a button is for; its outcome is said, and no button works meanwhile.
   function act(what, work) {
+    busy = true;
     var buttons = Array.from(document.querySelectorAll("main button"));
     buttons.forEach(function (button) { button.disabled = true; });
     say(what + " \u2026");
     return work().then(say, function (error) { say(error.message, true); }).then(function () {
       buttons.forEach(function (button) { button.disabled = false; });
+      busy = false;
+      enableTest();
       return render();
     });
   }
 
   function seconds() { return byId("confirmed").checked ? byId("seconds").value : null; }
 
+  var WAITS = "; it is taken back unless you confirm it";
+
   function done(answer) {
     showChanges(answer.changes || []);
-    var waits = answer.seconds_left === null ? "" : "; it is taken back unless you confirm it";
+    var waits = answer.seconds_left === null ? "" : WAITS;
     return answer.number === null ? "nothing changes: it is in force" : "number " + answer.number + " is in force" + waits;
   }
 
@@ -287,6 +302,9 @@
   function history() {
     return ask("/api/v1/history").then(function (answer) {
       byId("pending").hidden = answer.seconds_left === null;
+      if (answer.seconds_left === null && byId("outcome").textContent.endsWith(WAITS)) {
+        byId("outcome").textContent = "the change waits no longer: the history says whether it was confirmed or taken back";
+      }
       byId("countdown").textContent = answer.seconds_left === null ? "" : "Taken back in " + number(answer.seconds_left) + " s";
       fill("history", answer.configurations.slice().reverse().map(function (entry) {
         var by = entry.who ? entry.who.name || String(entry.who.uid) : "router";
@@ -387,6 +405,10 @@
     return ask("/api/v1/loadtest").then(function (now) {
       if (now.started !== test.started) { test = { started: now.started, next: 0, samples: [], trials: [] }; }
       byId("test-state").textContent = describe(now);
+      var ended = runs && now.state !== "running";
+      runs = now.state === "running";
+      if (ended && !busy) { byId("test-outcome").textContent = ""; }
+      enableTest();
       byId("test-result").hidden = !now.result;
       byId("test-messages").hidden = !now.messages.length;
       byId("test-messages").textContent = now.messages.join("\n");

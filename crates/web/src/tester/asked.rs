@@ -69,6 +69,13 @@ impl Asked {
                 ));
             }
         }
+        let words = |port: &String| {
+            port.split(',')
+                .any(|word| word.trim().starts_with("secret-file"))
+        };
+        if self.tx.iter().chain(&self.rx).any(words) {
+            return Err("`secret-file=`: the page reads no files; use `parshall loadtest`".into());
+        }
         match (&self.profile, &self.profile_text) {
             (Some(_), Some(_)) => {
                 return Err("both `profile` and `profile_text` are given: leave one out".into());
@@ -89,6 +96,9 @@ impl Asked {
                 "option `{name}` is not known here; there are {}",
                 OPTIONS.join(", ")
             )),
+            None if self.tx.is_empty() || self.rx.is_empty() => {
+                Err("name a port to send by and one to receive by: `tx` and `rx`".into())
+            }
             None => Ok(()),
         }
     }
@@ -173,6 +183,11 @@ mod tests {
                 r#"{"tx": [], "rx": [], "options": {"trex": "/x"}}"#,
                 "option `trex` is not known",
             ),
+            (
+                r#"{"tx": ["memif:@a,secret-file=/etc/shadow"], "rx": ["memif:@b"]}"#,
+                "the page reads no files",
+            ),
+            (r#"{"tx": ["live:a"], "rx": []}"#, "one to receive by"),
         ] {
             let said = read(json).check().unwrap_err();
             assert!(said.contains(why), "{said}");
