@@ -90,3 +90,29 @@ fn a_session_on_a_terminal_leaves_it_as_it_was() {
     let history = std::fs::read_to_string(history).expect("lines typed");
     assert!(history.starts_with("start -f udp_1pkt_simple"), "{history}");
 }
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_console() {
+    if skipped("a_terminal_that_is_closed_ends_the_console", &[]) {
+        return;
+    }
+    let directory = Directory::new();
+    let file = directory.path().join("out.pcap");
+    let terminal = PseudoTerminal::open(24, 160);
+    let port = format!("pcap:{}", file.display());
+    let console = Spawn::new(PARSHALL)
+        .args(["console", "--port", &port, "--speed", "1gbps"])
+        .env("XDG_STATE_HOME", directory.path().display().to_string())
+        .env("TERM", "xterm")
+        .on_terminal(terminal.for_program());
+    let mut console = console.start().expect("the binary starts");
+    terminal.await_text("parshall");
+    terminal.enter("start -f udp_1pkt_simple -m 1kpps\r");
+    terminal.await_text("started: port 0");
+    let history = directory.path().join("parshall/console-history");
+    let kept = || std::fs::read_to_string(&history).unwrap_or_default();
+    assert!(until(patience(), || kept().contains("udp_1pkt_simple")));
+    terminal.close();
+    console.wait(patience()).expect("it ends");
+    assert!(captured(&file) > 0, "the port is closed");
+}

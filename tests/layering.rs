@@ -42,7 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // `report` for the looks of its pages and the graph library.
     ("web", &["control", "kernel", "report", "watch"]),
     ("watch", &["control"]),
-    ("terminal", &["watch", "trex", "loadgen"]),
+    ("terminal", &["watch", "trex", "loadgen", "kernel"]),
     ("loadgen", &["graph", "wire"]),
     // `wire` for capture files, and for checksums that nobody has finished.
     ("ports", &["io", "xdp", "graph", "kernel", "wire"]),

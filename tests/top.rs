@@ -201,3 +201,21 @@ fn top_shows_a_load_tester() {
     terminal.enter("q");
     assert!(ends(&terminal, shown, &before).success());
 }
+
+#[test]
+fn a_terminal_that_is_closed_ends_top() {
+    if skipped("a_terminal_that_is_closed_ends_top", &[]) {
+        return;
+    }
+    let directory = Directory::new();
+    let terminal = PseudoTerminal::open(24, 80);
+    let top = Spawn::new(PARSHALL)
+        .args(["top", "--socket"])
+        .args([directory.path().join("no.sock").display().to_string()])
+        .env("TERM", "xterm")
+        .on_terminal(terminal.for_program());
+    let mut top = top.start().expect("the binary starts");
+    assert!(until(patience(), || terminal.is_alternate()));
+    terminal.close();
+    top.wait(patience()).expect("it ends");
+}

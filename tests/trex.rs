@@ -265,6 +265,15 @@ fn a_client_drives_two_ports_as_the_load_tester_does() {
     assert!(rpc.count(1, "ipackets") >= plain + latency);
     assert_eq!(rpc.count(0, "opackets"), plain + latency);
 
+    // A device that goes down, and comes back.
+    for (word, is_up) in [("down", false), ("up", true)] {
+        netns.ip(&format!("link set g1 {word}")).expect("root may");
+        let told = until(patience(), || {
+            rpc.call("get_port_status", json!({"port_id": 1}))["attr"]["link"]["up"] == is_up
+        });
+        assert!(told, "g1 is {word}");
+    }
+
     rpc.both("release", &json!({}));
     for port in 0..2 {
         let owner = rpc.call("get_owner", json!({"port_id": port}));

@@ -106,6 +106,7 @@ fn server() -> Server {
         mac: Mac([2, 0, 0, 0, 0, number]),
         destination: Mac([2, 0, 0, 0, 0, number ^ 1]),
         takes_all: true,
+        link: None,
     });
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let addresses = Addresses {

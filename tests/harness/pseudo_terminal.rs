@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{self, Winsize};
 
@@ -14,6 +16,12 @@ use super::{patience, until};
 
 /// What a program asks a terminal, which answers where its cursor is.
 const WHERE: &[u8] = b"\x1b[6n";
+
+/// Time between two looks whether it is closed: 20 ms.
+const TICK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 
 fn at_least_one(size: u16) -> NonZeroU16 {
     NonZeroU16::new(size).expect("a terminal has a cell")
@@ -25,6 +33,8 @@ pub struct PseudoTerminal {
     program: OwnedFd,
     screen: Arc<Mutex<vt100::Parser>>,
     written: Arc<AtomicU64>,
+    reader: JoinHandle<()>,
+    is_closed: Arc<AtomicBool>,
 }
 
 impl PseudoTerminal {
@@ -35,39 +45,55 @@ impl PseudoTerminal {
         unlockpt(&master).expect("ours");
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let program = ioctl_tiocgptpeer(&master, flags).expect("its other end");
-        let this = Self {
-            keyboard: File::from(master),
-            program,
-            screen: Arc::new(Mutex::new(vt100::Parser::new(
-                at_least_one(rows),
-                at_least_one(columns),
-                0,
-            ))),
-            written: Arc::default(),
-        };
-        this.resize(rows, columns);
-        let (screen, written) = (this.screen.clone(), this.written.clone());
-        let mut output = this.keyboard.try_clone().expect("a descriptor");
-        std::thread::spawn(move || {
+        let keyboard = File::from(master);
+        let mut output = keyboard.try_clone().expect("a descriptor");
+        let screen = vt100::Parser::new(at_least_one(rows), at_least_one(columns), 0);
+        let screen = Arc::new(Mutex::new(screen));
+        let written: Arc<AtomicU64> = Arc::default();
+        let is_closed: Arc<AtomicBool> = Arc::default();
+        let (drawn, counted, closed) = (screen.clone(), written.clone(), is_closed.clone());
+        let show = move || {
             let mut bytes = [0; 65536];
-            // The last one of the other end closes it.
-            while let Ok(read @ 1..) = output.read(&mut bytes) {
+            while !closed.load(Ordering::Relaxed) {
+                let mut fds = [PollFd::new(&output, PollFlags::IN)];
+                if !poll(&mut fds, Some(&TICK)).is_ok_and(|ready| ready > 0) {
+                    continue;
+                }
+                // The last one of the other end closes it.
+                let Ok(read @ 1..) = output.read(&mut bytes) else {
+                    return;
+                };
                 let bytes = &bytes[..read];
-                let mut screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut screen = drawn.lock().unwrap_or_else(PoisonError::into_inner);
                 screen.process(bytes);
-                written.fetch_add(read as u64, Ordering::Relaxed);
+                counted.fetch_add(read as u64, Ordering::Relaxed);
                 let (row, column) = screen.screen().cursor_position();
                 for _ in 0..bytes.windows(WHERE.len()).filter(|b| *b == WHERE).count() {
                     let _ = write!(output, "\x1b[{};{}R", row + 1, column + 1);
                 }
             }
-        });
+        };
+        let this = Self {
+            keyboard,
+            program,
+            screen,
+            written,
+            reader: std::thread::spawn(show),
+            is_closed,
+        };
+        this.resize(rows, columns);
         this
     }
 
     /// The end for the program, for [`Spawn::on_terminal`](super::Spawn::on_terminal).
     pub fn for_program(&self) -> OwnedFd {
         self.program.try_clone().expect("a descriptor")
+    }
+
+    /// Closes it under its program.
+    pub fn close(self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.reader.join().expect("it ends");
     }
 
     /// Types keys.

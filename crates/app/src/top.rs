@@ -19,8 +19,17 @@ pub struct Top {
     socket: PathBuf,
     /// Show the load tester whose requests come here, such as 127.0.0.1:4501 of `parshall
     /// trex-server`
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "socket")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "socket", value_parser = host_and_port)]
     trex: Option<String>,
+}
+
+/// An address as it is, if it has both parts.
+fn host_and_port(text: &str) -> Result<String, String> {
+    let parts = text.rsplit_once(':');
+    match parts.filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("expected HOST:PORT, such as 127.0.0.1:4501".to_owned()),
+    }
 }
 
 impl Top {

@@ -1,6 +1,7 @@
 //! `parshall trex-server`: the load tester, driven by T-Rex's clients.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::trex::zmtp::Limits;
@@ -8,7 +9,7 @@ use ::trex::{Addresses, PortFacts, Server};
 use clap::Args;
 use loadgen::model::units::Bits;
 use session::interface::Interface;
-use session::{Member, Session, Spec, Threads};
+use session::{Links, Member, Session, Spec, Threads};
 use wire::eth::Mac;
 
 use crate::load::{Interrupt, line_rate};
@@ -70,6 +71,10 @@ impl TrexServer {
     /// # Errors
     /// The mistake in the command line, a port or an address.
     pub fn run(self) -> crate::Outcome {
+        if self.rpc_port == self.events_port && self.rpc_port != 0 {
+            let port = self.rpc_port;
+            return Err(format!("--rpc-port and --events-port are the same, {port}").into());
+        }
         let interrupt = Interrupt::on_signal()?;
         let (session, facts) = self.tester.open(&interrupt)?;
         let at = |port| SocketAddr::new(self.listen, port);
@@ -107,12 +112,18 @@ impl Tester {
         &self,
         interrupt: &Interrupt,
     ) -> Result<(Session, Vec<PortFacts>), Box<dyn std::error::Error>> {
-        let (facts, members) = self.ports()?;
+        let (mut facts, members) = self.ports()?;
         let threads = Threads {
             cores: self.cores,
             cpus: &self.cpu,
         };
-        Ok((Session::open(&members, threads, interrupt)?, facts))
+        let session = Session::open(&members, threads, interrupt)?;
+        // That one is lost ends nothing: clients are told, and the others go on.
+        let links = Links::watch(&self.ports, Arc::default())?;
+        for (port, spec) in facts.iter_mut().zip(&self.ports) {
+            port.link = links.of(spec);
+        }
+        Ok((session, facts))
     }
 
     /// The ports that are asked for.
@@ -153,6 +164,7 @@ impl Tester {
                     None => macs[receiver(number)],
                 },
                 takes_all: spec.interface().is_none(),
+                link: None,
             });
             members.push(Member {
                 port: spec.clone(),

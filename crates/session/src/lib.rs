@@ -21,7 +21,7 @@ mod statistics;
 
 pub use caller::{Caller, Fallback, Notice};
 pub use error::Error;
-pub use links::Links;
+pub use links::{Link, LinkState, Links};
 pub use ports::{Sending, TestPorts, Way, open, open_sender};
 pub use session::{Member, Session};
 pub use software::Threads;

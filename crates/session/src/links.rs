@@ -1,11 +1,11 @@
 //! Watch over the network devices of a session: packets that one of them misses because it went down
 //! are not lost by the device under test.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kernel::netlink::layout::{LinkHeader, read};
-use kernel::netlink::{Attributes, Message, Messages, Socket};
+use kernel::netlink::{Message, Messages, Socket};
 
 use crate::interface::Interface;
 use crate::{Error, Spec};
@@ -13,16 +13,66 @@ use crate::{Error, Spec};
 /// RTNLGRP_LINK: links that come, change and go.
 const LINKS: u32 = 1;
 
-/// A device of the session.
-#[derive(Debug)]
-struct Link {
+/// What a device is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// It is up.
+    Up,
+    /// `ip link set` has it down.
+    Down,
+    /// There is no such device any more.
+    Gone,
+}
+
+/// A device of the session, and what it is like now.
+#[derive(Debug, Clone)]
+pub struct Link {
     name: String,
     index: u32,
+    /// Relaxed: it hands over no other data.
+    state: Arc<AtomicU8>,
+}
+
+impl Link {
+    /// A device that is up, of the kernel's number `index`.
+    pub fn new(name: &str, index: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            index,
+            state: Arc::default(),
+        }
+    }
+
+    /// What it is like.
+    pub fn state(&self) -> LinkState {
+        match self.state.load(Ordering::Relaxed) {
+            0 => LinkState::Up,
+            1 => LinkState::Down,
+            _ => LinkState::Gone,
+        }
+    }
+
+    /// Lets all who look know.
+    pub fn set(&self, state: LinkState) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// What became of it; None while it is up.
+    pub fn fault(&self) -> Option<String> {
+        match self.state() {
+            LinkState::Up => None,
+            LinkState::Down => Some(format!("{} went down", self.name)),
+            LinkState::Gone => Some(format!("{} is gone", self.name)),
+        }
+    }
 }
 
 /// The watch, which goes on as long as the process.
 #[derive(Debug, Clone, Default)]
-pub struct Links(Arc<OnceLock<String>>);
+pub struct Links {
+    links: Vec<Link>,
+    fault: Arc<OnceLock<String>>,
+}
 
 impl Links {
     /// Watches the devices of `ports` from now on. When one of them goes down or away, `ended` is
@@ -39,71 +89,83 @@ impl Links {
         let names = ports.into_iter().filter_map(Spec::interface);
         let links = names.map(|name| {
             let Interface { index, .. } = Interface::open(name)?;
-            let name = name.to_owned();
-            Ok(Link { name, index })
+            Ok(Link::new(name, index))
         });
         let links = links.collect::<Result<Vec<_>, Error>>()?;
-        let watch = Self::default();
-        let fault = watch.0.clone();
+        let watch = Self {
+            links,
+            fault: Arc::default(),
+        };
+        let Self { links, fault } = watch.clone();
         std::thread::Builder::new()
             .name("links".into())
             .spawn(move || {
-                let found = wait(&mut socket, &links);
-                // It is empty until now.
-                let _ = fault.set(found);
-                // Relaxed: the cell orders what it holds.
-                ended.store(true, Ordering::Relaxed);
+                loop {
+                    look(&mut socket, &links);
+                    if let Some(found) = links.iter().find_map(Link::fault) {
+                        // The first one stays.
+                        let _ = fault.set(found);
+                        // Relaxed: the cell orders what it holds.
+                        ended.store(true, Ordering::Relaxed);
+                    }
+                }
             })
             .map_err(Error::Links)?;
         Ok(watch)
     }
 
-    /// What became of a device; None while all are up.
+    /// What became of the first device that was lost; None while all have been up.
     pub fn fault(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.fault.get().map(String::as_str)
+    }
+
+    /// The device of a port, if it has one that is watched.
+    pub fn of(&self, port: &Spec) -> Option<Link> {
+        let name = port.interface()?;
+        self.links.iter().find(|link| link.name == name).cloned()
     }
 }
 
-/// Waits until one of `links` is down or gone, and says so.
-fn wait(socket: &mut Socket, links: &[Link]) -> String {
-    loop {
-        let found = match socket.receive(true) {
-            Ok(Some(datagram)) => Messages(datagram).find_map(|message| reported(&message, links)),
-            Ok(None) => None,
-            // Messages were lost.
-            Err(_) => links.iter().find_map(asked),
-        };
-        if let Some(found) = found {
-            return found;
-        }
+/// Waits for news of links, and takes them.
+fn look(socket: &mut Socket, links: &[Link]) {
+    match socket.receive(true) {
+        Ok(Some(datagram)) => Messages(datagram).for_each(|message| take(&message, links)),
+        Ok(None) => {}
+        // Messages were lost.
+        Err(_) => links.iter().for_each(ask),
     }
 }
 
-/// What a message says of one of `links`, if that is down or gone.
-fn reported(message: &Message<'_>, links: &[Link]) -> Option<String> {
-    let (header, _): (LinkHeader, Attributes<'_>) = read(message.payload)?;
-    let ours = |link: &&Link| link.index == header.index;
-    let Link { name, .. } = links.iter().find(ours)?;
-    match message.kind {
+/// Takes what a message says of one of `links`.
+fn take(message: &Message<'_>, links: &[Link]) {
+    let Some((header, _)) = read::<LinkHeader>(message.payload) else {
+        return;
+    };
+    let state = match message.kind {
         // One of another family says that it has left a bridge.
-        libc::RTM_DELLINK if i32::from(header.family) == libc::AF_UNSPEC => {
-            Some(format!("{name} is gone"))
-        }
-        libc::RTM_NEWLINK if header.flags & libc::IFF_UP as u32 == 0 => {
-            Some(format!("{name} went down"))
-        }
-        _ => None,
+        libc::RTM_DELLINK if i32::from(header.family) == libc::AF_UNSPEC => LinkState::Gone,
+        libc::RTM_NEWLINK if header.flags & libc::IFF_UP as u32 == 0 => LinkState::Down,
+        libc::RTM_NEWLINK => LinkState::Up,
+        _ => return,
+    };
+    // The kernel may give the number of one that is gone to another one.
+    let ours = |link: &&Link| link.index == header.index && link.state() != LinkState::Gone;
+    if let Some(link) = links.iter().find(ours) {
+        link.set(state);
     }
 }
 
-/// What the kernel says of a link when asked, if that is down or gone.
-fn asked(link: &Link) -> Option<String> {
+/// Asks the kernel for a link that is there yet.
+fn ask(link: &Link) {
+    if link.state() == LinkState::Gone {
+        return;
+    }
     match Interface::open(&link.name) {
-        Ok(now) if now.index == link.index => None,
-        Err(Error::Down(name)) => Some(format!("{name} went down")),
+        Ok(now) if now.index == link.index => link.set(LinkState::Up),
+        Err(Error::Down(_)) => link.set(LinkState::Down),
         // It cannot be asked now.
-        Err(Error::Interface { .. }) => None,
-        _ => Some(format!("{} is gone", link.name)),
+        Err(Error::Interface { .. }) => {}
+        _ => link.set(LinkState::Gone),
     }
 }
 
@@ -115,10 +177,6 @@ mod tests {
 
     #[test]
     fn only_our_links_that_are_down_or_gone_matter() {
-        let links = [Link {
-            name: "eth2".into(),
-            index: 7,
-        }];
         let up = libc::IFF_UP as u32;
         let (new, gone) = (libc::RTM_NEWLINK, libc::RTM_DELLINK);
         for (kind, index, family, flags, said) in [
@@ -135,7 +193,9 @@ mod tests {
             bytes.extend(0u32.to_ne_bytes());
             let datagram = Builder::new(kind, &bytes).finish(1);
             let message = Messages(&datagram).next().expect("a message");
-            let found = reported(&message, &links);
+            let links = [Link::new("eth2", 7)];
+            take(&message, &links);
+            let found = links[0].fault();
             assert_eq!(found.as_deref(), said, "{kind} {index} {family} {flags}");
         }
     }

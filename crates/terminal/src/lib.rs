@@ -8,4 +8,5 @@
 
 pub mod console;
 mod groups;
+mod hang_up;
 pub mod top;

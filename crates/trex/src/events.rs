@@ -21,12 +21,14 @@ pub enum Event {
     JobDone = 4,
     Acquired = 5,
     Released = 6,
+    Failed = 7,
     AttributesChanged = 8,
     ProfileStarted = 10,
     ProfileStopped = 11,
     ProfilePaused = 12,
     ProfileResumed = 13,
     ProfileFinished = 14,
+    ProfileFailed = 17,
 }
 
 impl Event {

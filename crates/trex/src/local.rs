@@ -102,6 +102,13 @@ impl Local {
         text
     }
 
+    /// What became of a port's device; None while all are up.
+    pub fn fault(&self) -> Option<String> {
+        let state = lock(&self.state);
+        let mut links = state.ports.iter().filter_map(|p| p.facts.link.as_ref());
+        links.find_map(session::Link::fault)
+    }
+
     /// What answers requests.
     pub(crate) fn answerer(&self) -> impl Fn(&str, &Params) -> Result<Value, Refusal> + use<> {
         let state = self.state.clone();

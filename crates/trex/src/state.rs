@@ -9,7 +9,7 @@ use loadgen::model::profile;
 use loadgen::model::stream::{Stream, base_rates};
 use loadgen::model::units::{Bits, Pps};
 use serde_json::{Value, json};
-use session::{Session, State as Activity};
+use session::{Link, LinkState, Session, State as Activity};
 use wire::eth::Mac;
 
 use crate::events::{Event, Sessions};
@@ -37,6 +37,8 @@ pub struct PortFacts {
     pub destination: Mac,
     /// Whether it takes every packet, whatever its destination, without being told to.
     pub takes_all: bool,
+    /// Its network device, if it has one.
+    pub link: Option<Link>,
 }
 
 /// All that there is, behind one lock.
@@ -62,6 +64,8 @@ pub struct Port {
     pub set: Option<Profile>,
     /// Whether it runs, as far as clients have been told.
     pub runs: bool,
+    /// What its device is like, as far as clients have been told.
+    pub link: LinkState,
     /// Destination of packets whose profile names none.
     pub destination: Mac,
     /// Counts the sets of streams: with each, counters of groups begin at 0.
@@ -95,6 +99,7 @@ impl State {
             loaded: Vec::new(),
             set: None,
             runs: false,
+            link: LinkState::Up,
             version: 0,
         };
         Self {
@@ -152,9 +157,11 @@ impl State {
         Ok(())
     }
 
-    /// Tells clients of ports that have sent everything.
+    /// Tells clients of ports that have sent everything, and of those whose device has changed. One
+    /// that sends is stopped when its device is lost.
     pub fn watch(&mut self) {
         for port in 0..self.ports.len() {
+            self.watch_link(port);
             if self.ports[port].runs && !self.activity(port).runs() {
                 self.ports[port].runs = false;
                 self.tell_of_port(Event::JobDone, port);
@@ -165,6 +172,30 @@ impl State {
         let mut streams = sets.flat_map(|set| &set.streams);
         let has_groups = streams.any(|(stream, _)| stream.mark.is_some());
         self.rates.sample(Instant::now(), &self.session, has_groups);
+    }
+
+    fn watch_link(&mut self, port: usize) {
+        let this = &mut self.ports[port];
+        let now = this.link_state();
+        if std::mem::replace(&mut this.link, now) == now {
+            return;
+        }
+        if now != LinkState::Up && std::mem::take(&mut this.runs) {
+            let key = self.key(port);
+            // Without its device, it sends nothing whether its thread can say so or not.
+            let _ = self.session.stop(port, &key);
+            self.tell_of_port(Event::Stopped, port);
+            self.tell_of_port(Event::ProfileStopped, port);
+            self.tell_of_port(Event::Failed, port);
+            self.tell_of_port(Event::ProfileFailed, port);
+        }
+        self.tell_attributes(port);
+    }
+
+    /// Tells all clients that attributes of a port have changed.
+    pub fn tell_attributes(&mut self, port: usize) {
+        let data = json!({"port_id": port, "attr": self.ports[port].attributes()});
+        self.sessions.tell(Event::AttributesChanged, &data);
     }
 
     pub fn tell_of_port(&mut self, event: Event, port: usize) {
@@ -196,6 +227,36 @@ impl Port {
             .iter_mut()
             .for_each(|stream| stream.address(source, destination));
         Ok(streams)
+    }
+
+    /// What its device is like; a port without one has nothing to lose.
+    pub fn link_state(&self) -> LinkState {
+        let link = self.facts.link.as_ref();
+        link.map_or(LinkState::Up, Link::state)
+    }
+
+    /// Its attributes as clients read them.
+    pub fn attributes(&self) -> Value {
+        let (mac, destination) = (self.facts.mac, self.destination);
+        json!({
+            "promiscuous": {"enabled": self.facts.takes_all},
+            "multicast": {"enabled": self.facts.takes_all},
+            "link": {"up": self.link_state() == LinkState::Up},
+            "speed": self.facts.line.map_or(0.0, |line| line.0 / 1e9),
+            "rx_filter_mode": "hw",
+            "vxlan_fs": [],
+            "fc": {"mode": 0},
+            "layer_cfg": {
+                "ether": {
+                    "src": mac.to_string(),
+                    "dst": destination.to_string(),
+                    "state": "configured",
+                },
+                "ipv4": {"state": "none"},
+                "ipv6": {"enabled": false},
+            },
+            "vlan": {"tags": []},
+        })
     }
 
     /// Whether it has no streams.

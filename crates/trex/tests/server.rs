@@ -7,10 +7,11 @@ mod rpc;
 mod streams;
 
 use serde_json::{Value, json};
+use session::{Link, LinkState};
 use testbed::{patience, until};
 
 use client::{Client, LIMIT};
-use rpc::{Rpc, pack, server, server_of, unpack};
+use rpc::{Rpc, pack, server, server_of, server_with, unpack};
 use streams::{burst, continuous, marked, stream};
 
 const START: u64 = 0;
@@ -41,6 +42,44 @@ fn goes_on(rpc: &mut Rpc) {
     let before = rpc.port_counter(0, "opackets");
     let more = until(patience(LIMIT), || rpc.port_counter(0, "opackets") > before);
     assert!(more, "{before}");
+}
+
+#[test]
+fn a_port_whose_device_is_lost_stops() {
+    let link = Link::new("eth2", 7);
+    let (server, _pool) = server_with(1 << 12, Some(link.clone()));
+    let mut rpc = Rpc::with_ports(&server);
+    let is_up = |rpc: &mut Rpc| {
+        let status = rpc.call("get_port_status", json!({"port_id": 0}));
+        status["attr"]["link"]["up"].clone()
+    };
+    let session = json!({"session_id": 77});
+    rpc.call("get_async_events", session.clone());
+    add(&mut rpc, 0, 1, &continuous());
+    start(&mut rpc, 0, mul("raw", "abs", 1.0));
+    goes_on(&mut rpc);
+    assert_eq!(is_up(&mut rpc), true);
+    link.set(LinkState::Down);
+    assert!(until(patience(LIMIT), || rpc.state(0) == "STREAMS"));
+    assert_eq!(is_up(&mut rpc), false);
+    let events = rpc.call("get_async_events", session);
+    let kinds: Vec<u64> = events["data"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|event| event["type"].as_u64().expect("a number"))
+        .collect();
+    // Started; stopped, with an error; attributes.
+    assert_eq!(kinds, [0, 10, 1, 11, 7, 17, 8]);
+    assert_eq!(events["data"][6]["data"]["attr"]["link"]["up"], false);
+    let begin = |force: bool| json!({"port_id": 0, "mul": mul("raw", "abs", 1.0), "duration": -1.0, "force": force});
+    let why = rpc.refused("start_traffic", begin(false));
+    assert!(why.contains("eth2 went down; set it up first"), "{why}");
+    rpc.call("start_traffic", begin(true));
+    rpc.call("stop_traffic", json!({"port_id": 0}));
+    link.set(LinkState::Gone);
+    let why = rpc.refused("start_traffic", begin(true));
+    assert!(why.contains("eth2 is gone"), "{why}");
 }
 
 /// Requests written from the protocol, as they are sent, in the order of a client that connects,
@@ -571,7 +610,7 @@ fn wrong_rates_are_refused() {
     add(&mut rpc, 1, 5, &continuous());
     let mut wrong: Vec<Wrong> = [
         ("mul", Value::Null, -32_602),
-        ("mul", mul("max", "abs", 1.0), -32_602),
+        ("mul", mul("most", "abs", 1.0), -32_602),
         ("mul", mul("raw", "add", 1.0), -32_602),
         ("mul", mul("raw", "abs", 0.0), -32_602),
         ("mul", mul("raw", "abs", -1.0), -32_602),

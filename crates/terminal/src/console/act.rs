@@ -94,11 +94,21 @@ impl Act {
             Word::Start(start) => self.start(&start),
             Word::Update { mult, ports } => {
                 let mul = multiplier(&mult)?;
+                let ports = self.active(&ports, &["TX"], "sends")?;
                 self.each(&ports, "update_traffic", &json!({"mul": mul}), "updated")
             }
-            Word::Pause(ports) => self.each(&ports, "pause_traffic", &json!({}), "paused"),
-            Word::Resume(ports) => self.each(&ports, "resume_traffic", &json!({}), "resumed"),
-            Word::Stop(ports) => self.each(&ports, "stop_traffic", &json!({}), "stopped"),
+            Word::Pause(ports) => {
+                let ports = self.active(&ports, &["TX"], "sends")?;
+                self.each(&ports, "pause_traffic", &json!({}), "paused")
+            }
+            Word::Resume(ports) => {
+                let ports = self.active(&ports, &["PAUSE"], "pauses")?;
+                self.each(&ports, "resume_traffic", &json!({}), "resumed")
+            }
+            Word::Stop(ports) => {
+                let ports = self.active(&ports, &["TX", "PAUSE"], "sends or pauses")?;
+                self.each(&ports, "stop_traffic", &json!({}), "stopped")
+            }
             Word::Stats { what } => self.stats(&what),
             Word::Streams(ports) => self.streams(&ports),
             Word::Ports => self.ports(),
@@ -136,7 +146,25 @@ impl Act {
         params["port_id"] = json!(port);
         params["handler"] = json!(self.handlers.get(port).cloned().flatten());
         let answer = self.tester.ask(method, params);
-        answer.map_err(|why| format!("port {port}: {why}"))
+        answer.map_err(|why| of_port(port, &why.to_string()))
+    }
+
+    /// The ports that are named, or those of ours whose state is one of `states`.
+    fn active(&self, ports: &Ports, states: &[&str], do_so: &str) -> Result<Ports, String> {
+        if !ports.ports.is_empty() {
+            return Ok(ports.clone());
+        }
+        let mut ports = self.chosen(ports)?;
+        ports.retain(|port| states.contains(&&*self.state(*port)));
+        match ports.is_empty() {
+            true => Err(format!("no port {do_so}; `ports` shows what they do")),
+            false => Ok(Ports { ports }),
+        }
+    }
+
+    /// What became of a port's device.
+    pub fn lost(&self) -> Option<String> {
+        self.tester.fault()
     }
 
     /// The ports that are named, or those that are acquired.
@@ -174,6 +202,18 @@ impl Act {
         done: &str,
     ) -> Result<String, String> {
         let ports = self.chosen(ports)?;
+        // All or none, as far as states tell.
+        let needed: &[&str] = match method {
+            "update_traffic" => &["TX", "PAUSE"],
+            "pause_traffic" => &["TX"],
+            "resume_traffic" => &["PAUSE"],
+            _ => &[],
+        };
+        let wrong = |port: &&usize| !needed.is_empty() && !needed.contains(&&*self.state(**port));
+        if let Some(port) = ports.iter().find(wrong) {
+            // It says why not.
+            self.ask(*port, method, params)?;
+        }
         for port in &ports {
             self.ask(*port, method, params)?;
         }
@@ -216,7 +256,7 @@ impl Act {
             }
             let handler = self.handlers[*port].clone().unwrap_or_default();
             let loaded = self.tester.load(*port, &handler, ways[port % 2].clone());
-            loaded.map_err(|why| format!("port {port}: {why}"))?;
+            loaded.map_err(|why| of_port(*port, &why.to_string()))?;
         }
         let duration = start.duration.unwrap_or(-1.0);
         for port in &ports {
@@ -246,7 +286,7 @@ impl Act {
         }
     }
 
-    fn state(&self, port: usize) -> String {
+    pub fn state(&self, port: usize) -> String {
         let status = self
             .ask(port, "get_port_status", &json!({}))
             .unwrap_or_default();
@@ -426,6 +466,15 @@ impl Act {
     }
 }
 
+/// Why a port cannot do something; what begins with its name stays as it is.
+fn of_port(port: usize, why: &str) -> String {
+    let name = format!("port {port}");
+    match why.strip_prefix(&*name) {
+        Some(rest) if rest.starts_with([' ', ':']) => why.to_owned(),
+        _ => format!("{name}: {why}"),
+    }
+}
+
 /// A rate as the RPC has it; with + or - behind it, a change.
 fn multiplier(text: &str) -> Result<Value, String> {
     let (rate, op) = match (text.strip_suffix('+'), text.strip_suffix('-')) {
@@ -433,6 +482,11 @@ fn multiplier(text: &str) -> Result<Value, String> {
         (None, Some(rate)) => (rate, "sub"),
         (None, None) => (text, "abs"),
     };
+    if rate.starts_with('-') {
+        return Err(format!(
+            "-m {text}: a rate is above 0; what is less than before has its - behind it, as in 5%-"
+        ));
+    }
     let rate: Rate = rate.parse().map_err(|why| format!("-m: {why}"))?;
     let (kind, value) = match rate {
         Rate::Multiplier(value) => ("raw", value),

@@ -14,6 +14,7 @@ mod tests;
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ pub enum Error {
     /// A line of a script failed.
     #[error("line {0}: {1}")]
     Line(usize, String),
+    /// A device is lost.
+    #[error("{0}: the script ended there")]
+    Lost(String),
     /// A port cannot be acquired.
     #[error("{0}")]
     Refused(String),
@@ -41,11 +45,12 @@ pub enum Error {
 /// Reads words from the terminal, or lines from a file or pipe, and does them. What still sends is
 /// stopped at the end, except that a script's end waits for ports that were started for a time.
 ///
-/// `history` is the file of lines typed so far; `stop` ends all.
+/// `history` is the file of lines typed so far; `stop` ends all, and so does the end of the terminal.
 ///
 /// # Errors
-/// The first line of a script that fails; a port that cannot be acquired.
-pub fn run(tester: Local, history: Option<PathBuf>, stop: &AtomicBool) -> Result<(), Error> {
+/// The first line of a script that fails; a device that goes down or away in a script; a port that
+/// cannot be acquired.
+pub fn run(tester: Local, history: Option<PathBuf>, stop: &Arc<AtomicBool>) -> Result<(), Error> {
     let mut act = Act::new(tester).map_err(Error::Refused)?;
     match io::stdin().is_terminal() && io::stdout().is_terminal() {
         true => Ok(prompt::run(&mut act, history, stop)?),
@@ -66,7 +71,9 @@ fn script(act: &mut Act, stop: &AtomicBool) -> Result<(), Error> {
         })?;
     let mut number = 0;
     loop {
-        let line = match read.recv_timeout(TICK) {
+        let line = read.recv_timeout(TICK);
+        whole(act)?;
+        let line = match line {
             Ok(line) => line?,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                 return Ok(());
@@ -82,6 +89,12 @@ fn script(act: &mut Act, stop: &AtomicBool) -> Result<(), Error> {
     }
     while act.runs_for_a_time() && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(TICK);
+        whole(act)?;
     }
-    Ok(())
+    whole(act)
+}
+
+/// An error if a port's device went down or away.
+fn whole(act: &Act) -> Result<(), Error> {
+    act.lost().map_or(Ok(()), |lost| Err(Error::Lost(lost)))
 }

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 
 use clap::CommandFactory;
 use reedline::{
@@ -11,23 +13,39 @@ use reedline::{
     Signal, Span, Suggestion, default_emacs_keybindings,
 };
 
+use super::TICK;
 use super::act::{Act, Next};
 use super::words::Line;
+use crate::hang_up::is_hung_up;
 
 /// Lines kept.
 const LINES: usize = 1000;
 const MENU: &str = "words";
 
-/// Until the end is typed. Ctrl-C stops what sends; a second one leaves.
-pub fn run(act: &mut Act, history: Option<PathBuf>, stop: &AtomicBool) -> io::Result<()> {
-    let mut editor = editor(history);
-    let prompt = DefaultPrompt::new(
-        DefaultPromptSegment::Basic("parshall".to_owned()),
-        DefaultPromptSegment::Empty,
-    );
+/// Until the end is typed, or the terminal is closed. Ctrl-C stops what sends; a second one leaves.
+pub fn run(act: &mut Act, history: Option<PathBuf>, stop: &Arc<AtomicBool>) -> io::Result<()> {
+    let editor = editor(history).with_break_signal(stop.clone());
+    // The thread that reads never comes back from a terminal that is closed.
+    let (typed, lines) = sync_channel(0);
+    let (go_on, asked) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("console-input".into())
+        .spawn(move || read(editor, &asked, &typed))?;
     let mut is_second = false;
-    while !stop.load(Ordering::Relaxed) {
-        let said = match editor.read_line(&prompt)? {
+    let mut told = None;
+    loop {
+        let lost = act.lost();
+        if let Some(lost) = lost.as_ref().filter(|_| lost != told) {
+            writeln!(io::stdout(), "{lost}; its port has stopped")?;
+        }
+        told = lost;
+        if go_on.send(()).is_err() {
+            return Ok(());
+        }
+        let Some(signal) = next(&lines) else {
+            return Ok(());
+        };
+        let said = match signal? {
             Signal::Success(line) => {
                 is_second = false;
                 match act.line(&line) {
@@ -47,7 +65,33 @@ pub fn run(act: &mut Act, history: Option<PathBuf>, stop: &AtomicBool) -> io::Re
         };
         io::stdout().lock().write_all(said.as_bytes())?;
     }
-    Ok(())
+}
+
+/// Reads a line each time that it is asked to, and keeps it for the next console.
+fn read(mut editor: Reedline, asked: &Receiver<()>, typed: &SyncSender<io::Result<Signal>>) {
+    let prompt = DefaultPrompt::new(
+        DefaultPromptSegment::Basic("parshall".to_owned()),
+        DefaultPromptSegment::Empty,
+    );
+    while asked.recv().is_ok() {
+        let signal = editor.read_line(&prompt).map_err(io::Error::other);
+        // A file that cannot be written keeps no lines; the console goes on.
+        let _ = editor.sync_history();
+        if typed.send(signal).is_err() {
+            return;
+        }
+    }
+}
+
+/// What is typed next; None when the terminal is closed.
+fn next(lines: &Receiver<io::Result<Signal>>) -> Option<io::Result<Signal>> {
+    loop {
+        match lines.recv_timeout(TICK) {
+            Ok(signal) => return Some(signal),
+            Err(RecvTimeoutError::Timeout) if !is_hung_up() => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        }
+    }
 }
 
 fn editor(history: Option<PathBuf>) -> Reedline {

@@ -37,6 +37,7 @@ fn console_on(line: Option<Bits>) -> (Act, Arc<Pool>) {
         mac: Mac([2, 0, 0, 0, 0, number]),
         destination: Mac([2, 0, 0, 0, 0, number ^ 1]),
         takes_all: true,
+        link: None,
     });
     let tester = Local::start(session, facts.to_vec()).expect("a thread");
     (Act::new(tester).expect("nobody has the ports"), pool)
@@ -161,9 +162,12 @@ fn what_is_not_there_is_refused_by_name() {
         ("start -f bench -m 200%", "port 0"),
         ("start -f bench --loud", "--loud"),
         ("start -f 'bench", "quote"),
-        ("update -m 5%", "port 0"),
-        ("pause", "port 0"),
-        ("resume", "port 0"),
+        ("update -m 5%", "no port sends"),
+        ("update -m -5%", "above 0"),
+        ("start -f bench -m -5%", "above 0"),
+        ("pause", "no port sends"),
+        ("resume", "no port pauses"),
+        ("stop", "no port sends or pauses"),
         ("stats -x", "ethtool"),
         ("stats -p -l", "cannot be used with"),
         ("quiet maybe", "maybe"),
@@ -177,7 +181,6 @@ fn what_is_not_there_is_refused_by_name() {
         refused(&mut act, "stop -p 0").contains("acquire"),
         "it is nobody's"
     );
-    does(&mut act, "stop");
     does(&mut act, "release");
     assert!(refused(&mut act, "start -f bench").contains("no port is acquired"));
     does(&mut act, "acquire");
@@ -233,4 +236,20 @@ fn max_is_a_rate_of_start_and_update() {
         does(&mut act, "resume");
         does(&mut act, "stop");
     }
+}
+
+#[test]
+fn without_ports_those_are_meant_that_it_is_about() {
+    let (mut act, _pool) = console();
+    does(&mut act, "start -f bench -m 1kpps -p 1");
+    assert_eq!(does(&mut act, "update -m 2kpps"), "updated: port 1\n");
+    assert_eq!(does(&mut act, "pause"), "paused: port 1\n");
+    assert!(refused(&mut act, "update -m 1kpps").contains("no port sends"));
+    does(&mut act, "start -f bench -m 1kpps -p 0");
+    let why = refused(&mut act, "pause -p 0 1");
+    assert_eq!(why, "port 1 is not sending; start it first");
+    assert_eq!(act.state(0), "TX", "nothing is half done");
+    assert_eq!(does(&mut act, "resume"), "resumed: port 1\n");
+    assert_eq!(does(&mut act, "stop -p 0"), "stopped: port 0\n");
+    assert_eq!(does(&mut act, "stop"), "stopped: port 1\n");
 }

@@ -20,7 +20,7 @@ pub struct Line {
 pub enum Word {
     /// Replace the streams of ports by a profile's, and send them
     Start(Start),
-    /// Change the rate of ports that send
+    /// Change the rate of ports; those that send, unless others are named
     Update {
         /// Rate, or max, as fast as the port takes packets; with + or - behind a rate, so much more or
         /// less
@@ -29,11 +29,11 @@ pub enum Word {
         #[command(flatten)]
         ports: Ports,
     },
-    /// Stop ports for a while
+    /// Stop ports for a while; all that send, unless some are named
     Pause(Ports),
-    /// Let ports go on that pause
+    /// Let ports go on that pause; all of them, unless some are named
     Resume(Ports),
-    /// Stop ports
+    /// Stop ports; all that send or pause, unless some are named
     Stop(Ports),
     /// Show counters since the start or the last `clear`
     Stats {
@@ -85,7 +85,7 @@ pub struct Start {
     #[arg(short, value_name = "FILE")]
     pub file: String,
     /// Rate: times the profile's, %, pps, bps, bpsl1
-    #[arg(short, default_value = "1")]
+    #[arg(short, default_value = "1", allow_hyphen_values = true)]
     pub mult: String,
     /// A setting of the profile, such as size=64; several are separated by commas
     #[arg(short, value_name = "KEY=VALUE")]
@@ -103,7 +103,8 @@ pub struct Start {
 /// Numbers of ports.
 #[derive(Args, Debug, Clone, Default)]
 pub struct Ports {
-    /// Numbers of ports [default: those that are acquired]
+    /// Numbers of ports [default: those that are acquired, and of update, pause, resume and stop
+    /// those of them that it is about]
     #[arg(short, long, num_args = 1.., value_delimiter = ',', value_name = "N")]
     pub ports: Vec<usize>,
 }

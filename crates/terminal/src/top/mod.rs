@@ -19,6 +19,7 @@ mod tests;
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
@@ -26,6 +27,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 pub use source::Subject;
 
+use crate::hang_up::is_hung_up;
 use source::Source;
 use style::Style;
 use view::View;
@@ -47,7 +49,7 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// Shows it until `q` is typed or `stop` is set. The terminal is as it was afterwards, also after a
+/// Shows it until `q` is typed, `stop` is set, or the terminal is closed. The terminal is as it was afterwards, also after a
 /// panic.
 ///
 /// # Errors
@@ -75,6 +77,11 @@ fn show(
 ) -> io::Result<()> {
     let mut view = View::new(source.name(), source.tables());
     let mut is_old = true;
+    // The thread that reads never comes back from a terminal that is closed.
+    let (typed, events) = sync_channel(0);
+    std::thread::Builder::new()
+        .name("top-input".into())
+        .spawn(move || while typed.send(event::read()).is_ok() {})?;
     while !stop.load(Ordering::Relaxed) {
         if let Some(look) = source.fresh() {
             view.take(look);
@@ -83,11 +90,15 @@ fn show(
         if std::mem::take(&mut is_old) {
             terminal.draw(|frame| draw::draw(frame, &mut view, style))?;
         }
-        if !event::poll(TICK)? {
-            continue;
-        }
+        let event = match events.recv_timeout(TICK) {
+            Ok(event) => event?,
+            Err(RecvTimeoutError::Timeout) if !is_hung_up() => continue,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("it is closed"));
+            }
+        };
         is_old = true;
-        match event::read()? {
+        match event {
             Event::Key(key) if key.kind != KeyEventKind::Release && view.key(key) => return Ok(()),
             _ => {}
         }

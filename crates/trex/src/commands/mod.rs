@@ -130,8 +130,10 @@ fn check_api(state: &State, params: &Params) -> Result<(), Refusal> {
 /// The port that is named, and its one profile.
 fn port_of(state: &State, params: &Params) -> Result<usize, Refusal> {
     let ports = state.ports.len();
-    let number = params.get("port_id").and_then(Value::as_u64);
+    let number = params.get("port_id");
     let number = number.ok_or_else(|| Refusal::Params("port_id is missing".to_owned()))?;
+    let wrong = || Refusal::Params("port_id is no number of a port: 0, 1 ...".to_owned());
+    let number = number.as_u64().ok_or_else(wrong)?;
     let port = usize::try_from(number).ok().filter(|port| *port < ports);
     let port = port.ok_or_else(|| {
         Refusal::Params(format!(

@@ -8,7 +8,6 @@ use session::State as Activity;
 use wire::eth::Mac;
 
 use super::{Call, access};
-use crate::events::Event;
 use crate::rpc::Refusal;
 use crate::state::{PROFILE, State};
 
@@ -30,7 +29,7 @@ pub fn status(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
         "service_filtered": false,
         "profile_count": 1,
         "max_stream_id": port.streams.keys().last().unwrap_or(&0),
-        "attr": attributes(state, number),
+        "attr": port.attributes(),
         "rx_info": {
             "latency": off,
             "queue": off,
@@ -40,30 +39,6 @@ pub fn status(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
             "capwap_proxy": off,
         },
     }))
-}
-
-fn attributes(state: &State, port: usize) -> Value {
-    let port = &state.ports[port];
-    let (mac, destination) = (port.facts.mac, port.destination);
-    json!({
-        "promiscuous": {"enabled": port.facts.takes_all},
-        "multicast": {"enabled": port.facts.takes_all},
-        "link": {"up": true},
-        "speed": port.facts.line.map_or(0.0, |line| line.0 / 1e9),
-        "rx_filter_mode": "hw",
-        "vxlan_fs": [],
-        "fc": {"mode": 0},
-        "layer_cfg": {
-            "ether": {
-                "src": mac.to_string(),
-                "dst": destination.to_string(),
-                "state": "configured",
-            },
-            "ipv4": {"state": "none"},
-            "ipv6": {"enabled": false},
-        },
-        "vlan": {"tags": []},
-    })
 }
 
 pub fn xstats_names(_: &mut State, _: &Call<'_>) -> Result<Value, Refusal> {
@@ -99,7 +74,7 @@ pub fn set_attributes(state: &mut State, call: &Call<'_>) -> Result<Value, Refus
         }
     }
     if !attr.is_empty() {
-        tell_attributes(state, call.port);
+        state.tell_attributes(call.port);
     }
     Ok(json!({}))
 }
@@ -119,14 +94,8 @@ pub fn set_l2(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
     let port = &mut state.ports[call.port];
     port.destination = mac;
     port.set = None;
-    tell_attributes(state, call.port);
+    state.tell_attributes(call.port);
     Ok(json!({}))
-}
-
-/// Tells all clients that attributes of a port have changed.
-fn tell_attributes(state: &mut State, port: usize) {
-    let data = json!({"port_id": port, "attr": attributes(state, port)});
-    state.sessions.tell(Event::AttributesChanged, &data);
 }
 
 #[derive(Deserialize)]

@@ -43,10 +43,10 @@ pub fn add(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
         ));
     }
     // Whatever is wrong with a stream by itself is said now; chains are looked at when it starts.
-    compile(
-        &format!("of port {}", call.port),
-        &[&alone(&stream).to_string()],
-    )?;
+    let name = format!("of port {}", call.port);
+    if let Err(why) = compile(&name, &[&alone(&stream).to_string()]) {
+        return refused(why.to_string());
+    }
     port.loaded.clear();
     port.streams.insert(stream_id, text);
     port.set = None;

@@ -8,6 +8,7 @@ use loadgen::model::stream::Mode;
 use loadgen::model::units::{Bits, Pps, WIRE_OVERHEAD};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use session::LinkState;
 
 use super::{Call, server};
 use crate::events::Event;
@@ -139,6 +140,7 @@ pub fn start(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
             Some(duration.ok_or_else(wrong)?)
         }
     };
+    check_link(state, port, start.force)?;
     if state.activity(port).runs() {
         match start.force {
             true => stop(state, call).map(drop)?,
@@ -157,6 +159,19 @@ pub fn start(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
     state.tell_of_port(Event::Started, port);
     state.tell_of_port(Event::ProfileStarted, port);
     Ok(json!({"multiplier": multiplier, "ts": server::now()}))
+}
+
+/// Nothing is sent by a device that is gone, and by one that is down only by force.
+fn check_link(state: &State, port: usize, force: bool) -> Result<(), Refusal> {
+    let this = &state.ports[port];
+    let fault = this.facts.link.as_ref().and_then(session::Link::fault);
+    let advice = match this.link_state() {
+        LinkState::Gone => "start the load tester anew when it is back",
+        LinkState::Down if !force => "set it up first, or start by force",
+        LinkState::Down | LinkState::Up => return Ok(()),
+    };
+    let fault = fault.unwrap_or_default();
+    Err(Refusal::Failed(format!("port {port}: {fault}; {advice}")))
 }
 
 /// Also where nothing runs: clients stop to be sure.

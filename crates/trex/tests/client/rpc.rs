@@ -10,7 +10,7 @@ use loadgen::model::units::Bits;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib;
 use serde_json::{Value, json};
-use session::{Member, Session};
+use session::{Link, Member, Session};
 use testbed::{patience, until};
 use trex::zmtp::Limits;
 use trex::{Addresses, PortFacts, Server};
@@ -30,6 +30,11 @@ pub fn server() -> (Server, Arc<Pool>) {
 
 /// One whose wire holds so many packets.
 pub fn server_of(packets: usize) -> (Server, Arc<Pool>) {
+    server_with(packets, None)
+}
+
+/// One whose port 0 has that device.
+pub fn server_with(packets: usize, link: Option<Link>) -> (Server, Arc<Pool>) {
     let pool = Pool::new(1 << 14, pool::STRIDE).expect("packet memory");
     let (one, other) = Ring::pair(["a", "b"], packets).expect("a wire");
     let line = Some(Bits(1e9));
@@ -48,6 +53,7 @@ pub fn server_of(packets: usize) -> (Server, Arc<Pool>) {
         mac: Mac([2, 0, 0, 0, 0, number]),
         destination: Mac([2, 0, 0, 0, 0, number ^ 1]),
         takes_all: true,
+        link: link.clone().filter(|_| number == 0),
     });
     let addresses = Addresses {
         requests: ANY,
