@@ -53,6 +53,14 @@ pub struct Compare {
 impl Compare {
     /// Compares.
     pub fn run(self) -> Outcome {
+        let twice = (1..self.files.len()).find(|&i| is_one_of(&self.files[i], &self.files[..i]));
+        if let Some(at) = twice {
+            return Err(format!(
+                "{}: the same file is given twice, and is no different from itself; name another",
+                name(&self.files[at])
+            )
+            .into());
+        }
         let texts = self.files.iter().map(|file| Ok((name(file), read(file)?)));
         let texts = texts.collect::<Result<Vec<_>, String>>()?;
         let is_json = |(_, text): &(String, String)| text.trim_start().starts_with('{');
@@ -137,6 +145,12 @@ fn name(file: &Path) -> String {
         true => "<stdin>".to_owned(),
         false => file.display().to_string(),
     }
+}
+
+/// True if `file` is one of those, by whatever path; a pipe can be read once, too.
+fn is_one_of(file: &Path, those: &[PathBuf]) -> bool {
+    let place = |file: &Path| fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    those.iter().any(|other| place(other) == place(file))
 }
 
 fn read(file: &Path) -> Result<String, String> {

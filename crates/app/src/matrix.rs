@@ -65,6 +65,13 @@ impl Matrix {
         let exe = invocation::parshall()?;
         let plan = Plan::read(&name, &text, &exe.display().to_string())?;
         check_routers(&name, &plan)?;
+        if self.meter.is_given() && !plan.needs_lab() {
+            return Err(format!(
+                "--power-meter: {name} has `device: command`, whose runs are not metered; leave it \
+                 out, or let `measure` print the watts"
+            )
+            .into());
+        }
         for axis in &plan.unused {
             output::tell(&format!(
                 "parshall: {name}: nothing refers to axis `{axis}`, so its values measure the same\n"

@@ -13,6 +13,11 @@ pub struct PowerMeter {
 }
 
 impl PowerMeter {
+    /// True if a command was given.
+    pub fn is_given(&self) -> bool {
+        self.power_meter.is_some()
+    }
+
     /// The meter; `None`: there is none.
     ///
     /// # Errors

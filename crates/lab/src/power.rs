@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +19,9 @@ const NO_METER: &str = "not measured: the processors have no RAPL counters that 
 
 /// Time between two readings of a command: it must not take the processors from what is measured.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// Watts that no machine takes: whoever prints more prints something else, or in another unit.
+const MOST: f64 = 1e6;
 
 /// A command takes no longer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -43,8 +47,8 @@ pub struct Package {
 /// A measurement that goes on.
 #[derive(Debug)]
 pub enum Metering {
-    /// Counters, and the microjoules of each at the start.
-    Rapl(Vec<(Package, u64)>),
+    /// The start, and the microjoules of each counter then.
+    Rapl(Instant, Vec<(Package, u64)>),
     /// Samples of a command.
     Command(Samples),
 }
@@ -52,10 +56,15 @@ pub enum Metering {
 /// Watts that a thread reads until it is told to stop.
 #[derive(Debug)]
 pub struct Samples {
-    start: Instant,
     /// Dropped, it stops the thread.
     stop: Sender<()>,
     thread: JoinHandle<Result<Vec<f64>, Error>>,
+}
+
+/// Microjoules for each of `packets` that came back, if sending them for `seconds` took `watts`;
+/// `None` if none did.
+pub fn microjoules_per_packet(watts: f64, seconds: f64, packets: u64) -> Option<f64> {
+    (packets > 0).then(|| 1e6 * watts * seconds / packets as f64)
 }
 
 /// What measures the energy, or why nothing does, for people.
@@ -92,7 +101,8 @@ impl Meter {
             Meter::Rapl(packages) => {
                 let with_count = |p: &Package| Ok((p.clone(), p.microjoules()?));
                 let packages = packages.iter().map(with_count);
-                packages.collect::<Result<_, _>>().map(Metering::Rapl)
+                let packages = packages.collect::<Result<_, _>>()?;
+                Ok(Metering::Rapl(Instant::now(), packages))
             }
             Meter::Command(command) => Ok(Metering::Command(Samples::of(command.clone()))),
         }
@@ -131,14 +141,15 @@ impl Package {
 }
 
 impl Metering {
-    /// Joules since the start.
+    /// The mean power in watts since the start, in the time between the readings themselves: they
+    /// need not begin and end with what is measured.
     ///
     /// # Errors
     /// A counter cannot be read; the command fails, prints something that is no number, or has
     /// printed nothing in time.
-    pub fn joules(self) -> Result<f64, Error> {
+    pub fn watts(self) -> Result<f64, Error> {
         match self {
-            Metering::Rapl(packages) => {
+            Metering::Rapl(start, packages) => {
                 let spent = packages.iter().map(|(package, then)| {
                     let now = package.microjoules()?;
                     // It has begun again at most once: that takes minutes.
@@ -146,9 +157,11 @@ impl Metering {
                     Ok(spent.unwrap_or_else(|| now + package.range.saturating_sub(*then)) as f64)
                 });
                 let microjoules: f64 = spent.sum::<Result<f64, Error>>()?;
-                Ok(microjoules / 1e6)
+                // Two readings at once say nothing, and divide by nothing.
+                let seconds = start.elapsed().as_secs_f64().max(1e-9);
+                Ok(microjoules / 1e6 / seconds)
             }
-            Metering::Command(samples) => samples.joules(),
+            Metering::Command(samples) => samples.watts(),
         }
     }
 }
@@ -166,22 +179,15 @@ impl Samples {
             }
         };
         Samples {
-            start: Instant::now(),
             stop,
             thread: std::thread::spawn(read),
         }
     }
 
-    fn joules(self) -> Result<f64, Error> {
-        let Samples {
-            start,
-            stop,
-            thread,
-        } = self;
-        let seconds = start.elapsed().as_secs_f64();
-        drop(stop);
-        let samples = thread.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-        Ok(seconds * samples.iter().sum::<f64>() / samples.len().max(1) as f64)
+    fn watts(self) -> Result<f64, Error> {
+        drop(self.stop);
+        let samples = self.thread.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+        Ok(samples.iter().sum::<f64>() / samples.len().max(1) as f64)
     }
 }
 
@@ -195,15 +201,30 @@ fn watts(command: &str) -> Result<f64, Error> {
     let output = output.map_err(|e| failed(e.to_string()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let number = said.trim().parse::<f64>().ok();
-    match number.filter(|watts| output.status.success() && watts.is_finite() && *watts >= 0.0) {
+    match number.filter(|watts| output.status.success() && (0.0..=MOST).contains(watts)) {
         Some(watts) => Ok(watts),
-        None => Err(failed(format!(
-            "it must print the watts of the moment, as in 41.5, and printed `{}`; {}; {}",
-            said.trim(),
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim()
-        ))),
+        None => Err(failed(objection(said.trim(), &output))),
     }
+}
+
+/// What is wrong with a command that printed `said`.
+fn objection(said: &str, output: &Output) -> String {
+    let printed = match said {
+        "" => "nothing".to_owned(),
+        said => format!("`{said}`"),
+    };
+    let status = match output.status.success() {
+        true => String::new(),
+        false => format!("; {}", output.status),
+    };
+    let complaint = match String::from_utf8_lossy(&output.stderr).trim() {
+        "" => String::new(),
+        complaint => format!("; {complaint}"),
+    };
+    format!(
+        "it must print the watts of the moment, as in 41.5, from 0 to {MOST}, and printed \
+         {printed}{status}{complaint}"
+    )
 }
 
 #[cfg(test)]
@@ -228,30 +249,49 @@ mod tests {
         let two = zone(root, "intel-rapl:1", "package-1", 9_000_000);
         let part = zone(root, "intel-rapl:0:0", "core", 5);
         let all = zone(root, "intel-rapl:2", "psys", 5);
+        let before = Instant::now();
         let metering = Meter::rapl(root).unwrap().start().unwrap();
+        let started = Instant::now();
         for (counter, now) in [(&one, 3_500_000), (&part, 7), (&all, 9)] {
             fs::write(counter, format!("{now}\n")).unwrap();
         }
         // This one has begun again at 10 J.
         fs::write(&two, "500000\n").unwrap();
-        let joules = metering.joules().unwrap();
-        assert!((joules - 4.0).abs() < 1e-9, "{joules}");
+        std::thread::sleep(Duration::from_millis(20));
+        let least = started.elapsed().as_secs_f64();
+        let watts = metering.watts().unwrap();
+        let most = before.elapsed().as_secs_f64();
+        assert!((4.0 / most..=4.0 / least).contains(&watts), "{watts}");
+    }
+
+    #[test]
+    fn energy_is_for_packets_that_came_back() {
+        assert_eq!(microjoules_per_packet(20.0, 2.0, 1000), Some(40_000.0));
+        assert_eq!(microjoules_per_packet(20.0, 2.0, 0), None);
     }
 
     #[test]
     fn a_command_says_the_watts() {
         let meter = Meter::find(Some("echo 20".into())).unwrap().unwrap();
-        let (start, metering) = (Instant::now(), meter.start().unwrap());
-        let started = Instant::now();
-        while started.elapsed().as_millis() < 30 {
-            std::thread::yield_now();
-        }
-        let joules = metering.joules().unwrap();
-        let most = 20.0 * start.elapsed().as_secs_f64();
-        assert!((0.6..=most).contains(&joules), "{joules} of {most}");
-        for wrong in ["echo much", "echo 5; exit 1", "echo -3", "true", "echo NaN"] {
+        let metering = meter.start().unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(metering.watts().unwrap(), 20.0);
+        for (wrong, end) in [
+            ("echo much", "printed `much`"),
+            ("echo 5; exit 1", "printed `5`; exit status: 1"),
+            ("echo -3", "printed `-3`"),
+            ("true", "printed nothing"),
+            ("echo NaN", "printed `NaN`"),
+            ("echo inf", "printed `inf`"),
+            ("echo 1000001", "from 0 to 1000000, and printed `1000001`"),
+            (
+                "echo no outlet >&2; exit 2",
+                "printed nothing; exit status: 2; no outlet",
+            ),
+        ] {
             let error = Meter::find(Some(wrong.into())).unwrap_err().to_string();
             assert!(error.contains("watts of the moment"), "{error}");
+            assert!(error.ends_with(end), "{error}");
         }
     }
 }

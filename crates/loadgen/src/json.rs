@@ -176,6 +176,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::measure::ramp;
     use crate::measure::simulated::{Device, Simulation};
     use crate::model::units::Pps;
 
@@ -191,9 +192,9 @@ mod tests {
             hold: Duration::from_secs(2),
             ..Plan::default()
         };
-        let ramp =
-            crate::measure::ramp::run(&plan, &mut simulation.paths(ways), &simulation, &mut |_| {})
-                .unwrap();
+        let mut paths = simulation.paths(ways);
+        ramp::warm_up(&plan, &mut paths, &simulation).unwrap();
+        let ramp = ramp::run(&plan, &mut paths, &simulation, &mut |_| {}).unwrap();
         assert_eq!(simulation.now().0 / 1_000_000_000, 42);
         let about = About {
             profile: "bench",

@@ -1,7 +1,5 @@
 //! Energy that the machine takes while a test sends.
 
-use std::time::Instant;
-
 use lab::power::{self, Meter, Metering};
 use serde_json::{Value, json};
 
@@ -11,7 +9,7 @@ use crate::power_meter::PowerMeter;
 #[derive(Debug)]
 pub struct Energy {
     meter: Option<Meter>,
-    running: Option<(Instant, Metering)>,
+    running: Option<Metering>,
     spent: Spent,
     /// Why the meter failed.
     failed: Option<String>,
@@ -52,7 +50,7 @@ impl Energy {
     /// Packets are sent from now on.
     pub fn start(&mut self) {
         self.running = match self.meter.as_ref().map(Meter::start) {
-            Some(Ok(metering)) => Some((Instant::now(), metering)),
+            Some(Ok(metering)) => Some(metering),
             Some(Err(e)) => {
                 self.failed = Some(e.to_string());
                 None
@@ -61,15 +59,14 @@ impl Energy {
         };
     }
 
-    /// So many have come back since the start.
-    pub fn end(&mut self, packets: u64) {
-        let Some((begin, metering)) = self.running.take() else {
+    /// `packets` have come back of what was sent for `seconds` since the start.
+    pub fn end(&mut self, packets: u64, seconds: f64) {
+        let Some(metering) = self.running.take() else {
             return;
         };
-        let seconds = begin.elapsed().as_secs_f64();
-        match metering.joules() {
-            Ok(joules) => {
-                self.spent.joules += joules;
+        match metering.watts() {
+            Ok(watts) => {
+                self.spent.joules += watts * seconds;
                 self.spent.seconds += seconds;
                 self.spent.packets += packets;
             }
@@ -89,10 +86,12 @@ impl Energy {
             packets,
         } = self.spent;
         let known = self.failed.is_none() && seconds > 0.0;
+        let watts = known.then(|| joules / seconds);
+        let each = |watts| power::microjoules_per_packet(watts, seconds, packets);
         Taken {
             source,
-            watts: known.then(|| joules / seconds),
-            microjoules_per_packet: (known && packets > 0).then(|| 1e6 * joules / packets as f64),
+            watts,
+            microjoules_per_packet: watts.and_then(each),
         }
     }
 }
@@ -121,29 +120,23 @@ impl Taken {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn energy(command: &str) -> Result<Energy, sandbox::Error> {
         Energy::by(&PowerMeter::of(command))
     }
 
+    /// A meter that always says the same is right for any trial, however long its readings take.
     #[test]
     fn only_the_time_of_sending_counts() {
         let mut energy = energy("echo 20").unwrap();
-        for packets in [1000, 3000] {
+        for (packets, seconds) in [(1000, 0.5), (3000, 1.5)] {
             energy.start();
-            std::thread::sleep(Duration::from_millis(20));
-            energy.end(packets);
-            std::thread::sleep(Duration::from_millis(20));
+            energy.end(packets, seconds);
         }
-        let (taken, spent) = (energy.taken(), energy.spent);
-        // The meter has a clock of its own, which starts a little earlier.
-        let about = |got: f64, want: f64| assert!((want..1.5 * want).contains(&got), "{got}");
-        about(taken.watts.unwrap(), 20.0);
-        let each = 20e6 * spent.seconds / 4000.0;
-        about(taken.microjoules_per_packet.unwrap(), each);
+        let taken = energy.taken();
+        assert_eq!(taken.watts, Some(20.0));
+        assert_eq!(taken.microjoules_per_packet, Some(10_000.0));
         assert!(taken.text().contains(" W while packets were sent, "));
         assert!(taken.text().ends_with("; power meter `echo 20`\n"));
     }
@@ -157,7 +150,7 @@ mod tests {
         std::fs::write(once.to_string(), "").unwrap();
         let mut energy = energy(&format!("rm {once} && echo 20")).unwrap();
         energy.start();
-        energy.end(5);
+        energy.end(5, 1.0);
         let taken = energy.taken();
         assert!(taken.source.starts_with("not measured: "), "{taken:?}");
         assert_eq!((taken.watts, taken.text()), (None, String::new()));

@@ -138,6 +138,14 @@ enum Search {
     FlatOut,
 }
 
+/// A test that has ended.
+struct Ended {
+    /// The generator fell short.
+    fell_short: bool,
+    /// Any packet was sent, but for those of a warm-up.
+    sent: bool,
+}
+
 impl Loadtest {
     /// Runs the test and prints its result.
     ///
@@ -180,7 +188,7 @@ impl Loadtest {
         self.say(&streams::not_told_apart(&ports, &ways));
         self.say(&rss::of_one_flow(&ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
-        let fell_short = match self.search {
+        let ended = match self.search {
             Some(search) => self.search(
                 (search, &goal),
                 &mut ports,
@@ -193,10 +201,18 @@ impl Loadtest {
                 self.climb(&plan, &mut ports, &ways, (&clock, &links), measuring)
             }
         }?;
-        if fell_short {
+        if ended.fell_short {
             self.say(&watch.advice(&ports.paths));
         }
-        whole(&links)
+        whole(&links)?;
+        match ended.sent {
+            false if interrupt.has_come() => {
+                Err("interrupted before anything was sent that counts, so \
+                                              the test has no result"
+                    .into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a test at rates that a direction cannot have.
@@ -308,7 +324,7 @@ impl Loadtest {
         })
     }
 
-    /// Says whether the generator fell short.
+    /// Searches for the highest rate, or makes one trial flat out.
     fn search(
         &self,
         (search, goal): (Search, &Goal),
@@ -316,7 +332,7 @@ impl Loadtest {
         ways: &[(Sending, Spec)],
         (clock, links): (&Interruptible, &Links),
         mut measuring: Measuring,
-    ) -> Result<bool, Box<dyn Error>> {
+    ) -> Result<Ended, Box<dyn Error>> {
         let length = match search {
             Search::MaxRate => self.budget.max(2 * self.trial),
             Search::FlatOut => search::SHORTEST + self.trial,
@@ -366,10 +382,13 @@ impl Loadtest {
         self.say_note(note.as_deref());
         self.say(&said);
         self.say(&streams::remarks(&document["streams"]));
-        Ok(fell_short)
+        Ok(Ended {
+            fell_short,
+            sent: found.trials.iter().any(|trial| trial.sent_pps > 0.0),
+        })
     }
 
-    /// Says whether the generator fell short.
+    /// Climbs the ramp.
     fn climb(
         &self,
         plan: &Plan,
@@ -377,11 +396,12 @@ impl Loadtest {
         ways: &[(Sending, Spec)],
         (clock, links): (&Interruptible, &Links),
         mut measuring: Measuring,
-    ) -> Result<bool, Box<dyn Error>> {
+    ) -> Result<Ended, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
             progress.doing(&format!("warm-up at {}", self.warmup_rate));
         }
+        ramp::warm_up(plan, &mut ports.paths, clock).map_err(|e| reason(links, &e))?;
         measuring.energy.start();
         let ramp = ramp::run(plan, &mut ports.paths, clock, &mut |sample| {
             progress.sample(sample, plan);
@@ -389,7 +409,7 @@ impl Loadtest {
         .map_err(|e| reason(links, &e))?;
         drop(progress);
         let came_back = ramp.whole.ways.iter().map(|way| way.received.packets);
-        measuring.energy.end(came_back.sum());
+        measuring.energy.end(came_back.sum(), ramp.whole.seconds);
         let due = ramp.whole.ways.iter();
         let seen = Seen {
             ceiling_pps: self
@@ -425,7 +445,10 @@ impl Loadtest {
         self.say_note(note.as_deref());
         self.say(&text::of_ramp(&ramp, &run, self.loss));
         self.say(&streams::remarks(&document["parshall"]["streams"]));
-        Ok(ramp.samples.iter().any(|sample| !sample.valid))
+        Ok(Ended {
+            fell_short: ramp.samples.iter().any(|sample| !sample.valid),
+            sent: ramp.whole.sent() > 0,
+        })
     }
 
     /// Writes the requested files.

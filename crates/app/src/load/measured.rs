@@ -198,7 +198,7 @@ impl Observer for Trials<'_> {
             } => {
                 let is_short = !valid && !late && (sent as f64) < offered_pps * seconds;
                 self.fell_short |= is_short;
-                self.energy.end(received);
+                self.energy.end(received, seconds);
                 let seen = self.watch.take().and_then(|watch| watch.end().ok());
                 self.disturbed = seen.and_then(|conditions| conditions.disturbed());
             }

@@ -17,8 +17,9 @@ pub fn of_search(found: &Found, loss: f64) -> String {
             why => format!("; {why}"),
         };
         format!(
-            "highest rate with no more than {} loss: {:.3}{} ({:.3} on the wire), lost {}{bound}\n",
+            "highest rate with no more than {} loss: {}{:.3}{} ({:.3} on the wire), lost {}{bound}\n",
             percent(loss),
+            at_least(found.interval_pps),
             Pps(found.max_pps),
             between(found.interval_pps),
             Bits(found.l1_bps),
@@ -37,10 +38,22 @@ pub fn of_search(found: &Found, loss: f64) -> String {
     text
 }
 
+/// An interval that has a width. Of none, all that is known is at its one bound.
 fn between(interval: Option<(f64, f64)>) -> String {
-    interval.map_or(String::new(), |(low, high)| {
-        format!(", {:.3} to {:.3} with 95 % confidence", Pps(low), Pps(high))
-    })
+    match interval {
+        Some((low, high)) if low < high => {
+            format!(", {:.3} to {:.3} with 95 % confidence", Pps(low), Pps(high))
+        }
+        _ => String::new(),
+    }
+}
+
+/// What comes before a rate whose interval has no width: more was not sent.
+fn at_least(interval: Option<(f64, f64)>) -> &'static str {
+    match interval {
+        Some((low, high)) if low >= high => "at least ",
+        _ => "",
+    }
 }
 
 /// A ramp, and its highest rate with no more loss than `loss`, from `run`.
@@ -51,7 +64,8 @@ pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
             why => format!("; {why}"),
         };
         format!(
-            "{:.3}{}{bound}",
+            "{}{:.3}{}{bound}",
+            at_least(run.interval_pps),
             Pps(run.max_pps),
             between(run.interval_pps)
         )
@@ -170,6 +184,27 @@ mod tests {
         assert_eq!(
             of_shortfall(5, 1000),
             "short: 5 of 1000 packets that were due were not sent (0.50 %)"
+        );
+    }
+
+    #[test]
+    fn an_interval_without_width_is_a_bound() {
+        let said = |interval| {
+            let found = Found {
+                valid: true,
+                max_pps: 2e5,
+                interval_pps: Some(interval),
+                ..Found::default()
+            };
+            of_search(&found, 0.001)
+        };
+        let bound = said((2e5, 2e5));
+        assert!(bound.contains("loss: at least 200.000 kpps ("), "{bound}");
+        assert!(!bound.contains("confidence"), "{bound}");
+        let between = said((1.9e5, 2e5));
+        assert!(
+            between.contains("loss: 200.000 kpps, 190.000 kpps to 200.000 kpps with 95 %"),
+            "{between}"
         );
     }
 

@@ -59,8 +59,8 @@ pub struct FlatOut {
     pub received: u64,
     /// Length in seconds.
     pub seconds: f64,
-    /// Joules that the machine took; `None`: nothing measures them.
-    pub joules: Option<f64>,
+    /// Watts that the machine took; `None`: nothing measures them.
+    pub watts: Option<f64>,
     before: Stat,
     after: Stat,
 }
@@ -211,7 +211,7 @@ fn listen(
                     seconds,
                     before: before.clone(),
                     after: Stat::now()?,
-                    joules: metering.take().map(Metering::joules).transpose()?,
+                    watts: metering.take().map(Metering::watts).transpose()?,
                 });
             }
             _ => {}
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(seen, 3);
         let flat = flat.unwrap();
         assert_eq!((flat.sent, flat.received), (100, 99));
-        assert!(flat.joules.unwrap() > 0.0);
+        assert_eq!(flat.watts, Some(20.0));
         assert_eq!(last, "{\"event\":\"something-newer\"}");
     }
 

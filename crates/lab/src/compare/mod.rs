@@ -418,11 +418,10 @@ impl Comparison<'_> {
             let (seconds, method) = attribution::device(spread, &flat, alone, generator, device);
             run.mpps_per_cpu_second = attribution::efficiency(&flat, seconds);
             run.cpu_method = method.into();
-            run.watts = flat.joules.map(|joules| joules / flat.seconds);
-            run.microjoules_per_packet = flat
-                .joules
-                .filter(|_| flat.received > 0)
-                .map(|joules| joules * 1e6 / flat.received as f64);
+            run.watts = flat.watts;
+            run.microjoules_per_packet = flat.watts.and_then(|watts| {
+                power::microjoules_per_packet(watts, flat.seconds, flat.received)
+            });
         }
         run.latency = self.latencies(&run, spread, at, &pairs, &label)?;
         Ok(run)

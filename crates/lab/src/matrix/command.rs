@@ -114,10 +114,10 @@ fn figure(text: &str, key: Option<&str>) -> Result<f64, String> {
         Some(way) if way.starts_with('/') => way.to_owned(),
         Some(key) => format!("/{key}"),
     };
-    let within = way
-        .rsplit_once('/')
-        .and_then(|(within, _)| json.pointer(within));
-    if let Some(of) = within.filter(|of| of["valid"] == Value::Bool(false)) {
+    // Whatever has the figure within it, from the whole document on.
+    let ends = way.match_indices('/').map(|(end, _)| &way[..end]);
+    let mut around = ends.filter_map(|within| json.pointer(within));
+    if let Some(of) = around.find(|of| of["valid"] == Value::Bool(false)) {
         let why = of["why"].as_str().filter(|why| !why.is_empty());
         return Err(why.unwrap_or("its `valid` is false").to_owned());
     }
@@ -171,6 +171,21 @@ mod tests {
                 "{\"valid\": false, \"why\": \"no packet\", \"a\": 1}",
                 Some("a"),
                 Err("no packet"),
+            ),
+            (
+                "{\"valid\": false, \"why\": \"late\", \"r\": {\"valid\": true, \"a\": [1, 2]}}",
+                Some("/r/a/1"),
+                Err("late"),
+            ),
+            (
+                "{\"valid\": true, \"r\": {\"valid\": false, \"a\": {\"b\": 1}}}",
+                Some("/r/a/b"),
+                Err("its `valid` is false"),
+            ),
+            (
+                "{\"s\": {\"valid\": false}, \"valid\": true, \"a\": 3}",
+                Some("a"),
+                Ok(3.0),
             ),
             (
                 "{\"valid\": false, \"a\": 1}",

@@ -6,7 +6,7 @@ use loadgen::model::units::Pps;
 use loadgen::search::mlrsearch::Bounds;
 use loadgen::search::{Effort, binary, mlrsearch, rfc2544, soak};
 
-use super::percent;
+use super::{at_least, between, percent};
 
 /// The bounds of each goal. Packets have `size` bytes on average.
 pub fn of_mlrsearch(found: &mlrsearch::Found, size: f64) -> String {
@@ -57,14 +57,13 @@ pub fn of_rfc2544(found: &rfc2544::Found, size: f64) -> String {
 /// As [`of_mlrsearch`].
 pub fn of_soak(found: &soak::Found, size: f64) -> String {
     let text = match (found.critical_pps, found.interval_pps) {
-        (Some(critical), Some((low, high))) => format!(
-            "critical load, {} lost on average: {:.3} ({:.3} on the wire), {:.3} to {:.3} with \
-             95 % confidence{}\n",
+        (Some(critical), Some(interval)) => format!(
+            "critical load, {} lost on average: {}{:.3} ({:.3} on the wire){}{}\n",
             percent(found.allowed),
+            at_least(found.interval_pps),
             Pps(critical),
             Pps(critical).l1(size),
-            Pps(low),
-            Pps(high),
+            between(Some(interval)),
             because(&found.why),
         ),
         _ => format!("no result: {}\n", found.why),
@@ -124,7 +123,7 @@ fn effort(effort: &Effort) -> String {
         // The first trial was interrupted.
         None => String::new(),
         Some(_) => format!(
-            "highest load {:.3}{}; then {:.3} came back\n",
+            "highest load {:.3}{}; in the first trial {:.3} came back\n",
             Pps(effort.top_pps),
             because(effort.top_is_why()),
             Pps(effort.saturation_pps)

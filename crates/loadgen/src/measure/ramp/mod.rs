@@ -136,8 +136,21 @@ impl Plan {
     }
 }
 
-/// Carries out `plan`, or its beginning if the clock is interrupted. `watch` sees each sample as it
-/// is taken.
+/// Carries out the warm-up of `plan`, or its beginning if the clock is interrupted. Nothing of it is
+/// in a result.
+///
+/// # Errors
+/// As [`run`].
+pub fn warm_up(plan: &Plan, paths: &mut [Path], clock: &dyn Clock) -> Result<(), Failure> {
+    if !plan.warmup.is_zero() {
+        trial::run(paths, plan.warmup_rate, plan.warmup, clock)?;
+        paths.iter_mut().for_each(Path::start_over);
+    }
+    Ok(())
+}
+
+/// Carries out ramp and hold of `plan`, after its [`warm_up`], or their beginning if the clock is
+/// interrupted. `watch` sees each sample as it is taken.
 ///
 /// # Errors
 /// If a generator cannot send; then all are stopped.
@@ -147,10 +160,6 @@ pub fn run(
     clock: &dyn Clock,
     watch: &mut dyn FnMut(&Sample),
 ) -> Result<Ramp, Failure> {
-    if !plan.warmup.is_zero() {
-        trial::run(paths, plan.warmup_rate, plan.warmup, clock)?;
-        paths.iter_mut().for_each(Path::start_over);
-    }
     let before = Reading::all(paths);
     let begin = clock.now();
     let mut steady = Steady::new(&before, begin, plan.ramp + plan.hold);

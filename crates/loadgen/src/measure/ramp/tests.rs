@@ -17,14 +17,9 @@ fn plan() -> Plan {
 
 fn ramp(device: Device, ways: usize) -> Ramp {
     let simulation = Simulation::new(device);
-    let mut seen = 0;
-    let ramp = run(
-        &plan(),
-        &mut simulation.paths(ways),
-        &simulation,
-        &mut |_| seen += 1,
-    )
-    .unwrap();
+    let (mut paths, mut seen) = (simulation.paths(ways), 0);
+    warm_up(&plan(), &mut paths, &simulation).unwrap();
+    let ramp = run(&plan(), &mut paths, &simulation, &mut |_| seen += 1).unwrap();
     assert_eq!(seen, ramp.samples.len());
     ramp
 }
@@ -207,6 +202,7 @@ fn an_interrupted_ramp_keeps_what_it_measured() {
             ..Device::default()
         });
         let mut paths = simulation.paths(1);
+        warm_up(&plan(), &mut paths, &simulation).unwrap();
         let ramp = run(&plan(), &mut paths, &simulation, &mut |_| {}).unwrap();
         assert!(simulation.now().since(Nanos(0)) <= Duration::from_millis(1000 * seconds + 300));
         assert!(ramp.whole.interrupted);
