@@ -297,7 +297,9 @@ mod tests {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // No process has the highest number: pid_max is at most 2^22.
         let name = format!("{PREFIX}4194304-0-left");
-        crate::command::run(&["ip", "netns", "add", &name]).unwrap();
+        // Whoever cleans up beside us may take its file away before it is bound.
+        let add = || crate::command::run(&["ip", "netns", "add", &name]).is_ok();
+        assert!(until(patience(Duration::from_secs(30)), add));
         clear(|| !Path::new(NETNS).join(&name).exists());
     }
 
